@@ -18,7 +18,7 @@ from gputop.snapshot import Device, DeviceUse, HostSource, Problem
 from gputop.sources.base import Claim, Reading
 from gputop.sources.host import procfs
 from gputop.sources.host.book import Facts, ProcessBook
-from gputop.sources.host.launchers import launcher_name
+from gputop.sources.virtual_ranks import Started, ranks
 
 NAME = "Virtual GPU (CPU)"
 DEFAULT_MAX = 8
@@ -52,7 +52,8 @@ class VirtualSource:
     What works as a virtual GPU, in order of precedence: the ``claims`` passed to ``read``; else a process of this user with
     PyTorch mapped and LOCAL_RANK in its environment at launch, which is that entry of GPUTOP_VIRTUAL_DEVICES, or that index
     if there is no such mask; else a process with only a mask, which is the mask's first entry. Children of such processes are
-    DataLoader workers and the like: work of the host, not of a device.
+    DataLoader workers and the like: work of the host, not of a device. But those that gloo has connected to others are ranks
+    that the process started, and take the entries of its mask in their order.
     """
 
     name: HostSource = "virtual"
@@ -77,6 +78,7 @@ class VirtualSource:
         self._found_notes: tuple[Problem, ...] = ()
         self._found_s = -SEARCH_EVERY_S
         self._found_claiming: frozenset[int] = frozenset()
+        self._started: Started = {}
         self._meter = _Meter()
 
     def start(self, interval_s: float) -> None:
@@ -141,7 +143,7 @@ class VirtualSource:
             return
         self._found_s, self._found_claiming = now_s, claiming
         workers, notes = [], []
-        for facts in _ranks(self._book, claiming, now_s):
+        for facts in ranks(self._book, claiming, now_s, SEARCH_EVERY_S, self._started):
             index, problem = self._index_of(facts)
             if problem:
                 notes.append(problem)
@@ -159,7 +161,8 @@ class VirtualSource:
                 return None, self._out_of_range(pid, f"is local rank {local_rank}")
             return local_rank, None
         visible = visible_devices(mask, self.uuids)
-        position = local_rank or 0
+        _, place = self._started.get(facts.key, (0, 0))
+        position = local_rank or (place % len(visible) if visible else 0)
         if position < len(visible):
             return visible[position], None
         if not mask.strip():
@@ -215,45 +218,6 @@ def visible_devices(mask: str, uuids: Sequence[str]) -> tuple[int, ...]:
         else:
             break
     return tuple(found)
-
-
-def _ranks(book: ProcessBook, claiming: frozenset[int], now_s: float) -> list[Facts]:
-    """Return the processes that their environment marks as ranks, except launchers, workers and those with a claim."""
-    marked = {}
-    for facts in book.pythons(now_s, SEARCH_EVERY_S):
-        environment = book.environment(facts)
-        if environment is None or (environment.local_rank is None and environment.virtual_devices is None):
-            continue
-        if facts.stat.comm != "pt_data_worker" and book.torch_mapped(facts, now_s):
-            marked[facts.stat.pid] = facts
-    parents: dict[int, int] = {}
-    above = {pid: _ancestors(book, pid, parents) for pid in (*marked, *claiming)}
-    ranks = {pid for pid, facts in marked.items() if facts.environment and facts.environment.local_rank is not None}
-    leads = {parent for pid in (*ranks, *claiming) for parent in above[pid]}
-    masked = {pid for pid in marked if pid not in ranks and pid not in leads and not _launches(pid)}
-    working = ranks | masked | claiming
-    return [marked[pid] for pid in sorted(ranks | masked) if pid not in claiming and not working.intersection(above[pid])]
-
-
-def _launches(pid: int) -> bool:
-    try:
-        return launcher_name(procfs.read_command(pid)) is not None
-    except OSError:
-        return False
-
-
-def _ancestors(book: ProcessBook, pid: int, parents: dict[int, int]) -> set[int]:
-    """Return the ancestors of ``pid``; ``parents`` caches what was read for processes that share them."""
-    found: set[int] = set()
-    while True:
-        parent = parents.get(pid)
-        if parent is None:
-            facts = book.look_up_if_readable(pid)
-            parent = parents[pid] = facts.stat.ppid if facts else 0
-        if parent <= 1 or parent in found:
-            return found
-        found.add(parent)
-        pid = parent
 
 
 class _Meter:

@@ -202,6 +202,39 @@ finally:
     assert found == {rank: [1]}
 
 
+CONNECTED = """
+import ctypes
+def connected():
+    ctypes.CDLL(None).prctl(15, b"pt_gloo_runloop", 0, 0, 0)  # PR_SET_NAME
+    idle()
+threading.Thread(target=connected, daemon=True).start()
+"""
+
+
+@pytest.mark.parametrize("connects", [True, False])
+def test_ranks_that_a_process_has_started_are_told_from_its_workers(processes: Processes, connects: bool) -> None:
+    """As torch.multiprocessing.spawn does: no rank has a number in its environment, and all have their parent's mask."""
+    code = PRELUDE + (CONNECTED if connects else "") + "idle()"
+    starts = """
+import subprocess
+children = [subprocess.Popen([sys.executable, "-c", os.environ["TEST_CODE"]]) for _ in range(2)]
+say(*(child.pid for child in children))
+try:
+    idle()
+finally:
+    for child in children:
+        child.kill()
+"""
+    parent, words = processes.ready(starts, GPUTOP_VIRTUAL_DEVICES="1,0", TEST_CODE=code)
+    first, second = map(int, words)
+    source = VirtualSource(2)
+    expected = {first: [1], second: [0]} if connects else {parent.pid: [1]}
+    for _ in range(3):
+        found = eventually(lambda: users(source.read(), parent.pid, first, second), lambda found: found == expected)
+        assert found == expected
+    assert not connects or users(source.read([Claim(second, 1)]), parent.pid, first, second) == {first: [1], second: [1]}
+
+
 def test_a_claim_comes_before_the_environment(processes: Processes) -> None:
     children = [processes.ready(IDLE, LOCAL_RANK=str(index))[0] for index in range(2)]
     claims = [Claim(child.pid, 0, memory_bytes=3 * MIB) for child in children]
