@@ -192,16 +192,16 @@ def test_ranks_that_wait_in_a_barrier_while_rank_0_prepares_the_data_do_not_hang
 
 
 @pytest.mark.parametrize("name", sorted(scenes.BUSY_FOR_ALL))
-def test_a_rank_that_works_for_all_is_named_only_after_minutes(name: str) -> None:
-    said = [next((item for item in found if item.id == "G01"), None) for found in play(scenes.BUSY_FOR_ALL[name], 420)]
+def test_a_rank_that_works_for_all_is_named_later_and_never_above_possible(name: str) -> None:
+    said = [next((item for item in found if item.id == "G01"), None) for found in play(scenes.BUSY_FOR_ALL[name], 200)]
     first = next((second for second, item in enumerate(said) if item is not None), None)
     assert first is not None
-    assert first >= 40 + 300
-    assert said[first].confidence == "possible"
+    assert 40 + 45 <= first <= 40 + 60
+    assert {item.confidence for item in said if item is not None} == {"possible"}
 
 
 def test_a_short_sleep_of_a_rank_that_works_for_all_changes_nothing() -> None:
-    assert told(scenes.evaluates_with_pauses, "G01", 250) is None
+    assert told(scenes.evaluates_with_pauses, "G01", 40 + 40) is None
 
 
 @pytest.mark.parametrize("name", sorted(scenes.ASLEEP))

@@ -35,7 +35,7 @@ STANDS_HOLD_S = 5.0
 SURE_AFTER_S = 60.0
 BESIDE_HOLD_S = 10.0
 """Added to the time for which no step has ended, if a rank sleeps while the others wait for it."""
-WORKS_HOLD_S = 300.0
+WORKS_HOLD_S = 30.0
 """The same if it works, or waits for something other than time: it may evaluate, save or upload for all (our choice)."""
 SLEEPS_SHARE = 0.4
 """A rank whose main thread sleeps in this share of the samples does nothing for the others (our choice)."""

@@ -105,8 +105,8 @@ G01 = Rule(
         f"{FED_HOLD_S:.0f} s if it works; if some ranks have connected and then waited for {IDLE_SPAN_S:.0f} s, while the "
         f"others make steps, possible); or no step ends, and for {DEADLOCK_HOLD_S:.0f} s every thread of a process waits for "
         "another one of the same process (likely); or a single process that is no session makes no step, uses no CPU, disk or "
-        f"GPU, and waits for one thing for {ALONE_HOLD_S:.0f} s more ({INSIDE_HOLD_S:.0f} s for a thread or program of its own, "
-        "possible)"
+        f"GPU, and waits for one thing for {ALONE_HOLD_S:.0f} s more ({INSIDE_HOLD_S:.0f} s for a thread or program of its "
+        "own, possible)"
     ),
     hides=HANG_SYMPTOMS,
     mechanism=(
