@@ -16,10 +16,13 @@ Deliver: TypeAlias = Callable[[Heard], object]
 
 
 class Following(Protocol):
-    """One host that is followed. ``failures`` counts consecutive failed tries."""
+    """One host that is followed."""
 
     status: HostStatus
-    failures: int
+
+    @property
+    def failures(self) -> int:
+        """Consecutive failed tries."""
 
     def start(self) -> None:
         """Follow the host in a thread of its own, which also delivers the news."""

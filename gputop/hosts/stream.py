@@ -10,7 +10,6 @@ import contextlib
 import json
 import math
 import os
-import random
 import select
 import subprocess
 import threading
@@ -25,9 +24,9 @@ from gputop.clocks import ClockAnswer, ClockWatch, Compared
 from gputop.hosts import checked, traveling
 from gputop.hosts.budget import Budget
 from gputop.hosts.connection import CONNECTING_MOST, Connection
+from gputop.hosts.retries import Retries, varied
 from gputop.hosts.state import (
     ASKING_STATES,
-    PERSON_STATES,
     SHOWING_STATES,
     Failure,
     HostState,
@@ -54,11 +53,6 @@ _PIECE_BYTES = 1 << 16
 LATE_S, MUTE_S = 1.0, 15.0
 LATE_INTERVALS = 3.0
 """A line is late after this many intervals plus ``LATE_S``; after this many plus ``MUTE_S``, the connection is closed."""
-BACKOFF_S = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 60.0)
-JITTER = 0.25
-"""The fraction by which a wait varies, so that hosts that were lost together do not reconnect together."""
-HEALTHY_S = 60.0
-"""After this time, the next failure counts as the first."""
 NOISE_LINES_MAX = 1000
 """How many lines a login may print before gputop there says hello."""
 BAD_LINES_MAX = 20
@@ -110,8 +104,7 @@ class HostStream:
             tries: give up after this many failed connections; None: never.
         """
         self.status = HostStatus(host)
-        self.failures = 0
-        """Consecutive connections that ended."""
+        self._retries = Retries()
         self._transport = transport
         self._connection = Connection(host, transport, turn or threading.Semaphore(CONNECTING_MOST))
         self._closed = self._connection.closed
@@ -130,6 +123,11 @@ class HostStream:
         """CPU time for decoding the last line."""
         self._said_hello = False
 
+    @property
+    def failures(self) -> int:
+        """Consecutive connections that ended, without readings or soon after the first."""
+        return self._retries.failures
+
     def start(self) -> None:
         """Follow the host in a daemon thread."""
         threading.Thread(target=self.run, daemon=True, name=f"host-{self.status.host}").start()
@@ -138,12 +136,10 @@ class HostStream:
         """Follow the host until it is closed, or after the last try."""
         tried = 0
         while not self._closed.is_set():
-            began = time.monotonic()
             try:
                 failure = self._follow()
             except Exception as error:  # noqa: BLE001 - what a host sends must not end the thread that would read it again
                 failure = unread(error)
-            took_s = time.monotonic() - began
             if self._closed.is_set():
                 return
             if failure.state in ASKING_STATES:
@@ -152,13 +148,13 @@ class HostStream:
                     continue
                 failure = answer
             tried += 1
-            self.failures = 1 if took_s > HEALTHY_S else self.failures + 1
+            self._retries.note_end()
             self._say(failure.state, failure.message, failure.hint)
             self._transport.asking.settled(self.status.host)
             if self._tries is not None and (tried >= self._tries or failure.state != "busy"):
                 return
-            wait_s = BACKOFF_S[-1] if failure.state in PERSON_STATES else BACKOFF_S[min(self.failures, len(BACKOFF_S)) - 1]
-            self._closed.wait(wait_s * random.uniform(1 - JITTER, 1 + JITTER))
+            behind = self._transport.is_behind_another(self.status.host)
+            self._closed.wait(varied(self._retries.wait_s(failure.state, is_behind_another=behind)))
 
     def keep_wanting(self, command: Mapping[str, Any]) -> None:
         """Send a setting, also to a gputop that is started there again."""
@@ -229,6 +225,7 @@ class HostStream:
             bad = 0
             if interval_s is not None:
                 came = True
+                self._retries.note_reading(time.monotonic())
             self._pace()
             if interval_s is not None:
                 lines.expect_every(interval_s)

@@ -20,7 +20,7 @@ import pytest
 from gputop.agent import lines
 from gputop.clocks import Compared
 from gputop.errors import UsageError
-from gputop.hosts import budget, connection
+from gputop.hosts import budget, connection, retries
 from gputop.hosts import stream as stream_module
 from gputop.hosts.feed import feeds_of
 from gputop.hosts.fleet import Fleet, read_once
@@ -43,7 +43,7 @@ HERE = "env GPUTOP_TEST_HOST={host}"
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for tenths of seconds where a stream waits for seconds."""
-    monkeypatch.setattr(stream_module, "BACKOFF_S", (0.2,))
+    monkeypatch.setattr(retries, "BACKOFF_S", (0.2,))
     monkeypatch.setattr(stream_module, "LATE_S", 60.0)  # a busy machine is no slow host
     monkeypatch.setattr(stream_module, "MUTE_S", 60.0)
     monkeypatch.setattr(lines, "POLL_S", 0.05)
@@ -160,6 +160,42 @@ def test_a_lost_connection_comes_back(lab: Lab, tmp_path: Path, follow: Callable
     followed.until(lambda: followed.sequences.count(0) == 2)
     assert followed.states == ["connecting", "live", "ended", "live"]
     assert followed.stream.status.message is None
+
+
+TALKS_AND_ENDS = "for _ in range({lines}):\n    print(line)\n    time.sleep(0.02)\n"
+
+
+@pytest.mark.parametrize(("lines", "grows"), [(30, False), (1, True)], ids=["after readings", "after a single one"])
+def test_only_readings_that_last_make_the_next_failure_the_first(
+    lines: int,
+    grows: bool,
+    follow: Callable[..., Followed],
+    python_there: Callable[..., Transport],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(retries, "HEALTHY_S", 0.3)
+    followed = follow("a", python_there(TALKS_AND_ENDS.format(lines=lines)))
+    followed.until(lambda: followed.states.count("ended") == 4)
+    assert followed.stream.failures == (4 if grows else 1)
+
+
+def test_a_host_that_was_read_is_tried_again_soon_however_long_it_was_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retries, "BACKOFF_S", (1.0, 2.0, 4.0, 8.0, 60.0))
+    account = retries.Retries()
+
+    def waits(count: int) -> list[float]:
+        found = []
+        for _ in range(count):
+            account.note_end()
+            found.append(account.wait_s("timed_out", is_behind_another=False))
+        return found
+
+    assert waits(6) == [1.0, 2.0, 4.0, 8.0, 60.0, 60.0]
+    account.note_reading(100.0)
+    account.note_reading(200.0)
+    assert waits(6) == [1.0, 2.0, 4.0, *[retries.KNOWN_MOST_S] * 3]
+    assert account.wait_s("timed_out", is_behind_another=True) == 60.0, "its jump host bears the attempts"
+    assert account.wait_s("permission_denied", is_behind_another=False) == 60.0
 
 
 @needs_sshd
@@ -333,7 +369,7 @@ def test_a_host_that_sends_what_it_should_not(
             monkeypatch.setattr(stream_module, name, value)
     if does == "silent from the start":
         monkeypatch.setattr(stream_module, "START_S", 1.0)
-    monkeypatch.setattr(stream_module, "BACKOFF_S", (60.0,))
+    monkeypatch.setattr(retries, "BACKOFF_S", (60.0,))
     monkeypatch.setattr(budget, "SAVED_S", 0.2)
     followed = follow("a", python_there(code))
     followed.until(lambda: followed.states[-1] == states.split()[-1])

@@ -6,7 +6,6 @@ on when there are new samples, not with every query: rules that count observatio
 
 from __future__ import annotations
 
-import random
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -20,8 +19,9 @@ from gputop.hosts.names import HOSTS_MAX
 from gputop.hosts.prometheus import names
 from gputop.hosts.prometheus.client import Client, QueryError, Series, Server
 from gputop.hosts.prometheus.reading import HostReading, hosts_in, target_of
+from gputop.hosts.retries import BACKOFF_S, varied
 from gputop.hosts.state import Failure, HostStatus, unread
-from gputop.hosts.stream import BACKOFF_S, JITTER, Heard
+from gputop.hosts.stream import Heard
 from gputop.snapshot import Host, Problem, Snapshot
 from gputop.units import INTERVAL_MAX_S, INTERVAL_MIN_S
 
@@ -168,7 +168,7 @@ class Watch:
             took_s = time.monotonic() - began
             failures = failures + 1 if self._failure is not None else 0
             wait_s = BACKOFF_S[min(failures, len(BACKOFF_S)) - 1] if failures else max(self._wait_s(), RESTS * took_s)
-            due = time.monotonic() + (wait_s * random.uniform(1 - JITTER, 1 + JITTER) if failures else wait_s)
+            due = time.monotonic() + (varied(wait_s) if failures else wait_s)
 
     def _read(self) -> None:
         """Read what is new, or keep why there is nothing new."""
