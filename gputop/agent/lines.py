@@ -15,6 +15,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 
+from gputop.terminal_text import printable, strip_controls
 from gputop.wire import LINE_MAX_BYTES
 
 POLL_S = 1.0
@@ -24,6 +25,12 @@ FLOOD_S = 5.0
 """More lines than this in this time are a flood: six times what the shortest interval produces."""
 STDERR_KEPT_BYTES = 4000
 """How much of the end of the child's standard error is kept, for the message about its end."""
+ERRORS_AT_ONCE_BYTES = 1 << 20
+"""After this much standard error, it is read only once every ``ERRORS_EVERY_S``: a child that floods it has to wait."""
+ERRORS_EVERY_S = 0.2
+_ERRORS_PIECE_BYTES = 1 << 16
+SAID_MAX = 200
+"""How many characters of the child's last line a sentence quotes."""
 KILL_PATIENCE_S = 2.0
 """How long to wait for a process to end before it is given up, or killed."""
 
@@ -52,6 +59,8 @@ class ChildLines:
         self._out, self._err = process.stdout.fileno(), process.stderr.fileno()
         self._open = [self._out, self._err]
         self._words = b""
+        self._errors_bytes = 0
+        self._errors_due_at = 0.0
 
     @property
     def last_words(self) -> list[str]:
@@ -66,7 +75,9 @@ class ChildLines:
         part = bytearray()
         times: deque[float] = deque(maxlen=FLOOD_LINES)
         while self._out in self._open and not self.failure:
-            ready = select.select(self._open, (), (), POLL_S)[0]
+            held_s = self._errors_due_at - time.monotonic()
+            pipes = [self._out] if held_s > 0 else self._open
+            ready = select.select(pipes, (), (), min(POLL_S, held_s) if held_s > 0 else POLL_S)[0]
             if self._err in ready:
                 self._drain_errors()
             if self._out not in ready:
@@ -97,16 +108,21 @@ class ChildLines:
         return bool(select.select((self._out,), (), (), 0)[0])
 
     def _drain_errors(self) -> None:
-        data = os.read(self._err, 65536)
+        data = os.read(self._err, _ERRORS_PIECE_BYTES)
         if not data:
             self._open.remove(self._err)
         self._words = (self._words + data)[-STDERR_KEPT_BYTES:]
+        self._errors_bytes += len(data)
+        if self._errors_bytes > ERRORS_AT_ONCE_BYTES:
+            self._errors_due_at = time.monotonic() + ERRORS_EVERY_S
 
     def _how_it_ended(self) -> str:
-        while self._err in self._open and select.select((self._err,), (), (), 0)[0]:
-            self._drain_errors()
+        for _ in range(ERRORS_AT_ONCE_BYTES // _ERRORS_PIECE_BYTES):  # another process may write there without end
+            if self._err in self._open and select.select((self._err,), (), (), 0)[0]:
+                self._drain_errors()
         if self.last_words:
-            return f"{self._what} ended: {self.last_words[-1].rstrip('.')}."
+            said = printable(strip_controls(self.last_words[-1])).strip().rstrip(".")[:SAID_MAX]
+            return f"{self._what} ended: {said}."
         if not ended(self.process):
             return f"{self._what} closed its output."
         code = self.process.returncode

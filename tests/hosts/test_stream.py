@@ -352,6 +352,11 @@ BAD_HOSTS = {
     "newer": ("print(line.replace('_version\":1', '_version\":9')); sys.stdin.read()", "newer_gputop", "there is newer"),
     "older": ("sys.stderr.write('gputop: Unrecognized arguments: --x.'); sys.exit(2)", "older_gputop", "does not know"),
     "failing": ("sys.stderr.write('gputop: \x1b[2JNo GPU 9.'); sys.exit(1)", "failed", "ended there: No GPU 9."),
+    "errors without end": (
+        "import os; os.close(1)\nwhile True: sys.stderr.write('\x1b[2Jx' * 9999 + '\\n')",
+        "unreadable",
+        "xxxxx",
+    ),
     "silent": ("print(line); time.sleep(600)", "live slow mute", "has sent nothing for"),
     "silent from the start": ("time.sleep(600)", "timed_out", "has sent nothing for"),
 }
@@ -377,6 +382,31 @@ def test_a_host_that_sends_what_it_should_not(
     message = str(followed.stream.status.message)
     assert words in message
     assert message.isprintable()
+
+
+FLOODS_ERRORS = """
+import threading
+def flood():
+    while True: sys.stderr.write("x" * 65536)
+threading.Thread(target=flood, daemon=True).start()
+while True:
+    print(line)
+    time.sleep(0.05)
+"""
+
+
+def test_a_host_that_writes_errors_without_end_has_to_wait(
+    follow: Callable[..., Followed], python_there: Callable[..., Transport], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines, "ERRORS_EVERY_S", 3600.0)
+    taken: list[int] = []
+    drain = lines.ChildLines._drain_errors
+    monkeypatch.setattr(lines.ChildLines, "_drain_errors", lambda self: (taken.append(self._errors_bytes), drain(self)))
+    followed = follow("a", python_there(FLOODS_ERRORS))
+    followed.until(lambda: len(followed.sequences) > 20)
+    assert taken
+    assert max(taken) <= lines.ERRORS_AT_ONCE_BYTES
+    assert "ended" not in followed.states
 
 
 HEAVY = """
