@@ -27,7 +27,13 @@ PROGRAMS: tuple[Program, ...] = (
     Program(_case("healthy-grows-its-context"), with_torchrun("grows_its_context"), 2),
     # Four micro-batches travel forward and back between two stages.
     Program(_case("healthy-micro-pipe"), with_torchrun("micro_pipe"), 2),
+    # Workers push gradients into a queue, whose server mostly sleeps.
+    Program(_case("healthy-queue-server"), with_python("queue_server"), 2),
     # ---- healthy: several jobs on one machine
+    # Two cards train silos of unequal size, and a coordinator without a card averages.
+    Program(_case("healthy-cross-silo"), with_python("cross_silo"), 2),
+    # Half of an archive on each card; nothing is trained.
+    Program(_case("healthy-embeds-archive"), ("bash", "embeds_archive.sh"), 2),
     # Two lanes of three trials each.
     Program(_case("healthy-grid-of-lrs"), ("bash", "grid_of_lrs.sh", "700"), 2),
     # Two jobs of different length; the second card is free again when the short one is done.
@@ -41,6 +47,8 @@ PROGRAMS: tuple[Program, ...] = (
     Program(_case("healthy-flow-moons"), with_python("flow_moons")),
     # Neighbours are sampled from lists in tensors.
     Program(_case("healthy-cites-graph"), with_python("cites_graph")),
+    # A notebook as a script: adapters on a frozen encoder.
+    Program(_case("healthy-lora-cells"), with_python("lora_cells")),
     # Checkpoints are written by a thread.
     Program(_case("healthy-writes-behind"), with_python("writes_behind")),
     # Trials begin anew, and some are bad on purpose.
@@ -54,6 +62,8 @@ PROGRAMS: tuple[Program, ...] = (
     # The rate jumps up after each cycle.
     Program(_case("healthy-snapshot-cycles"), with_python("snapshot_cycles")),
     # ---- healthy: what is no training
+    # A finished model is scored on subsets, some of which are harder.
+    Program(_case("healthy-bootstraps-scores"), with_python("bootstraps_scores")),
     # A server whose requests come in waves.
     Program(_case("healthy-asks-by-socket"), with_python("asks_by_socket")),
     # ---- healthy: reinforcement learning
