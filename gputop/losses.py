@@ -27,6 +27,8 @@ _NOT_TRAINING = frozenset({"val", "valid", "validation", "eval", "evaluation", "
 _OF_EPOCH = "_epoch"
 _SHORT = re.compile(r"(?:^|[^a-z])(?:nll|b?ce|xent|cross_?entropy)(?:$|[^a-z])")
 """What scripts call a loss of classification or of a language model; it counts where no metric has "loss" in its name."""
+_ERROR = re.compile(r"(?:^|[^a-z])(?:mse|rmse|mae|huber|objective|recon(?:struction)?|info_?nce)(?:$|[^a-z])")
+"""What scripts call a loss of regression, reconstruction or contrast; it counts where there is none of the above."""
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -37,7 +39,7 @@ def loss_metric(names: Iterable[str]) -> str | None:
     """
     known = set(names)
     own = next((name for name in LOSS_METRICS if name in known), None)
-    others = [name for name in known if "loss" in name.lower()] or [name for name in known if is_short_loss(name)]
+    others = [name for name in known if "loss" in name.lower()] or sorted(short_losses(known))
     return own or min(
         others,
         key=lambda name: (
@@ -78,8 +80,14 @@ def is_training_loss(loss: str) -> bool:
 
 
 def is_short_loss(metric: str) -> bool:
-    """Return whether a metric may be a training loss under a short name, such as ``ce`` or ``train_nll``."""
-    return _SHORT.search(metric.lower()) is not None and is_training_loss(metric)
+    """Return whether a metric may be a training loss under a short name, such as ``ce``, ``train_nll`` or ``mse``."""
+    return any(kind.search(metric.lower()) for kind in (_SHORT, _ERROR)) and is_training_loss(metric)
+
+
+def short_losses(names: Iterable[str]) -> set[str]:
+    """Return the metrics that may be training losses under short names; of errors, which rise and fall together, only one."""
+    known = sorted(filter(is_short_loss, names))
+    return {name for name in known if _SHORT.search(name.lower())} or set(known[-1:])
 
 
 def names_a_loss(metric: str) -> bool:

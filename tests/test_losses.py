@@ -18,12 +18,17 @@ from gputop.losses import is_short_loss, loss_metric
         (("loss", "nll"), "loss"),
         (("entropy", "policy_entropy", "price", "source"), None),
         (("test_ce",), None),
+        (("train_mse", "sec"), "train_mse"),
+        (("mae", "mse", "val_mse"), "mse"),
+        (("mse", "nll"), "nll"),
+        (("recon", "loss/kl"), "loss/kl"),
+        (("val_mae", "fid"), None),
     ],
 )
 def test_a_short_name_of_a_loss_counts_where_nothing_is_called_one(names: tuple[str, ...], loss: str | None) -> None:
     assert loss_metric(names) == loss
 
 
-@pytest.mark.parametrize("name", ["ce", "bce", "train/ce", "step_nll", "CE", "crossentropy"])
+@pytest.mark.parametrize("name", ["ce", "bce", "train/ce", "step_nll", "CE", "crossentropy", "train_mse", "recon", "infonce"])
 def test_short_names(name: str) -> None:
     assert is_short_loss(name)

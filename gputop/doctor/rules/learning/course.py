@@ -16,7 +16,7 @@ from gputop.doctor.findings.finding import Confidence, Fact, Finding, Severity
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
 from gputop.history.points import PointSeries
-from gputop.losses import is_short_loss
+from gputop.losses import short_losses
 from gputop.snapshot import AUTOMATIC_PREFIX, Rank, is_training_loss, loss_metric, names_a_loss, own_or_automatic
 
 NEWEST = 20
@@ -211,7 +211,7 @@ def _only_loss(group: RankGroup) -> tuple[Rank, str] | None:
     # In a run that the script opened, the automatic loss appears next to the script's own; it counts only if there is no other.
     losses = {metric for metric in rank.metrics if names_a_loss(metric)}
     own = {metric for metric in losses if not metric.startswith(AUTOMATIC_PREFIX)} or losses
-    own = own or {metric for metric in rank.metrics if is_short_loss(metric)}
+    own = own or short_losses(rank.metrics)
     rewarded = any(word in metric.lower() for metric in rank.metrics for word in _REWARDS)
     if rewarded or name is None:
         return None
