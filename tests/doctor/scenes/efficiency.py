@@ -115,6 +115,16 @@ def slow_checkpoints(second):
     return single(second, {}, metrics={**CALM, "step_s": step_s, "checkpoint_s": lambda r, s: 6.0 if s % 50 == 0 else None})
 
 
+def saves_in_every_step(second, share=0.6):
+    """Three steps a second, and after each of them a checkpoint."""
+    times = {"step_s": lambda r, s: 0.3 * (1 - share), "checkpoint_s": lambda r, s: 0.3 * share}
+    return single(second, {}, metrics={**CALM, **times})
+
+
+def saves_little_in_every_step(second):
+    return saves_in_every_step(second, share=0.1)
+
+
 def uploads_what_it_saved(second):
     """A save takes 10 ms, the upload after it 0.7 s. As tracking writes it, the next step has no time of its own."""
     return _saves(second, 0.013)
@@ -236,6 +246,7 @@ FAULTS = (
     ("E05", "P2P switched off", p2p_disabled, 12),
     ("E06", "communication", communication, 20),
     ("E07", "slow checkpoints", slow_checkpoints, 90),
+    ("E07", "a checkpoint in every step", saves_in_every_step, 60),
     ("E07", "uploads after each save", uploads_what_it_saved, 60),
     ("E07", "long evaluations", long_evaluations, 60),
     ("E07", "evaluation in whole batches", evaluates_in_whole_batches, 60),
@@ -448,6 +459,7 @@ LOOK_ALIKES = (
     ("E07", "a host that waits for its GPU", reads_the_loss_now_and_then, 110),
     ("E07", "one slow stretch", slow_stretch, 90),
     ("E07", "quick checkpoints", quick_checkpoints, 130),
+    ("E07", "a small checkpoint in every step", saves_little_in_every_step, 60),
     ("E07", "saves between steps", saves_and_goes_on, 60),
     ("E07", "the first batch of an epoch", new_epochs, 90),
     ("E08", "a pipeline", pipeline, 20),

@@ -17,6 +17,7 @@ from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.rules.pace.own_times import evaluates_longer
+from gputop.doctor.rules.pace.saves import OFTEN_STEPS, SAVES_MIN, SHARE_MIN, SURE_SHARE, saves_too_often
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.shared import real_gpu
@@ -222,7 +223,7 @@ def stalls_that_return(evidence: Evidence, group: RankGroup) -> Judgement:
             "The length and frequency of the pauses are intentional.",
         )
         return Suspicion(finding, 3.0)
-    return evaluates_longer(evidence, group)
+    return saves_too_often(evidence, group) or evaluates_longer(evidence, group)
 
 
 E07 = Rule(
@@ -238,9 +239,10 @@ E07 = Rule(
     threshold=(
         f"{STALLS_MIN} steps of {STALL_FACTOR:.0f} times the median at regular intervals ({STALL_VARIATION:.0%}) of at least "
         f"{PERIOD_MIN} steps, which "
-        f"take {STALL_SHARE_MIN:.0%} of the time or more; or evaluations that take longer than training, according to the "
-        f"run's own numbers; only possible if each call of the model without gradients takes less than {PLAYS_SHARE:.1%} of a "
-        "step; not if the GPU works through more than half of each pause, by CUDA events"
+        f"take {STALL_SHARE_MIN:.0%} of the time or more; or {SAVES_MIN} checkpoints, one in {OFTEN_STEPS:g} steps or "
+        f"more, that take {SHARE_MIN:.0%} of the time (likely from {SURE_SHARE:.0%}); or evaluations that take longer than "
+        "training, according to the run's own numbers; only possible if each call of the model without gradients takes less "
+        f"than {PLAYS_SHARE:.1%} of a step; not if the GPU works through more than half of each pause, by CUDA events"
     ),
     mechanism=(
         "A checkpoint, an evaluation, the end of an epoch or garbage collection blocks the loop. If only one rank does it, "

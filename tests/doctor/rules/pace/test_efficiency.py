@@ -38,6 +38,7 @@ TOLD = {
         "takes 37% of a step on the rank with the least, 47% on the rank with the most",
         "bf16_compress",
     ),
+    "a checkpoint in every step": ("warning", "likely", "every step", "step % 1000 == 0"),
     "slow checkpoints": ("warning", "likely", "every 50 steps", "async_save"),
     "uploads after each save": ("warning", "likely", "every 25 steps", "look at the loop's work"),
     "evaluation in whole batches": ("warning", "likely", "every 20 steps", "evaluate less often"),
