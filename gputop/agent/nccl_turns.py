@@ -1,6 +1,6 @@
 """When NCCL's RAS service may be asked: asking it has crashed trainings, so never while one trains, starts or ends.
 
-By default, gputop asks about a run only if it stands still: no rank has recorded anything for much longer than the run's
+By default, gputop asks about a run only if it seems to hang: no rank has recorded anything for much longer than the run's
 longest recent step. It asks about processes without a journal only on request, and never within ``QUIET_S`` of the start or end
 of a rank or a communicator. Several jobs share one port, and the kernel picks the process that answers, so one process that
 must be left alone protects all at its address.

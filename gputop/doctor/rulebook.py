@@ -27,7 +27,7 @@ _CHAPTERS = {
     "D": "Input pipeline and CPU",
     "E": "Efficiency of one GPU, and of several GPUs together",
     "F": "Stragglers: one rank that all others wait for",
-    "G": "Standstill: hangs and lost ranks",
+    "G": "Hangs and lost ranks",
     "H": "Memory",
     "I": "Hardware and driver",
     "J": "Learning: the loss and the learning rate",

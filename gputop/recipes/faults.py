@@ -331,7 +331,7 @@ INPUT_FAULTS = (
         "periodic_stall",
         "a test every 5 steps",
         "Every rank evaluates the whole test set after every 5 steps.",
-        "Training stands still for the time of many steps.",
+        "Training pauses for the time of many steps.",
     ),
 )
 

@@ -39,7 +39,7 @@ PARTS = {
     "processes": "A process of a snapshot could not be processed: ZeroDivisionError: nobody foresaw this",
     "devices": "could not be processed: ZeroDivisionError",
     "points": "A metric of a snapshot could not be processed: ZeroDivisionError",
-    "communicators": "The standstill times of a snapshot could not be processed: ZeroDivisionError",
+    "communicators": "The hang times of a snapshot could not be processed: ZeroDivisionError",
     "runs": "could not be processed: ZeroDivisionError",
 }
 """Of a snapshot's fields: what is said when an item of theirs fails at every touch."""

@@ -57,7 +57,7 @@ def test_what_two_hosts_show_is_judged_together() -> None:
     (slow,) = judged(slow_host, 70)
     assert slow.startswith("K01 Uneven hosts: the others wait")
     assert slow.endswith("of each step for b")
-    assert judged(lambda second: standing(second, (6,)), 40) == ["K02 The run stands still: rank 6 on b is behind"]
+    assert judged(lambda second: standing(second, (6,)), 40) == ["K02 The run hangs: rank 6 on b is behind"]
 
 
 def test_each_value_comes_once_and_from_its_own_host() -> None:

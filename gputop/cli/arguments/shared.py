@@ -33,7 +33,7 @@ def add_reading(parser: argparse.ArgumentParser, default: bool = False, *, asks:
         const="never",
         dest="ask_nccl",
         default=unset,
-        help="never ask NCCL's RAS service (default: only about runs that stand still)",
+        help="never ask NCCL's RAS service (default: only about runs that seem to hang)",
     )
     if asks:
         nccl.add_argument(

@@ -92,7 +92,7 @@ class Evidence:
             ("the devices", self._devices.observe),
             ("the processes", self._observe_processes),
             ("the history of the devices", self.history.observe),
-            ("the standstill times", self.still.observe),
+            ("the hang times", self.still.observe),
             ("the memory of processes", self.memory_growth.observe),
             ("the runs", self._observe_runs),
             ("the metrics", self._observe_points),

@@ -26,6 +26,6 @@ class Settings:
     per_rank: bool = False
     """True draws one curve per rank, False the mean and the spread."""
     nccl_ras: bool = True
-    """Whether NCCL's RAS service may be asked about runs that stand still."""
+    """Whether NCCL's RAS service may be asked about runs that seem to hang."""
     gpus: tuple[str, ...] = ()
     """Only these devices (indices or UUIDs); empty means all."""

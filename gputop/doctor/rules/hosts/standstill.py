@@ -1,4 +1,4 @@
-"""Multi-host runs that stand still: the others wait for the ranks of a host (K02), or one host continues alone (K03)."""
+"""Multi-host runs that hang: the others wait for the ranks of a host (K02), or one host continues alone (K03)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _behind(evidence: Evidence, run: Run, hosts: Mapping[str, Sequence[Rank]]) -
         for number in sorted(late)[:2]
         if (where := found.standing.get(number)) is not None and where.line
     ]
-    title = f"The run stands still: {who} on {', '.join(at_fault)} {'is' if len(late) == 1 else 'are'} behind"
+    title = f"The run hangs: {who} on {', '.join(at_fault)} {'is' if len(late) == 1 else 'are'} behind"
     pid = next((rank.pid for rank in found.behind if rank.pid is not None), "PID")
     ask = f"gputop where {run.run_id}  # shows its line and what it waits for"
     fix = f"{ask}\npy-spy dump --pid {pid}  # on {at_fault[0]}"

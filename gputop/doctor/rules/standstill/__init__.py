@@ -1,1 +1,1 @@
-"""Rules on runs that stand still, and on missing ranks."""
+"""Rules on runs that hang, and on missing ranks."""

@@ -144,7 +144,7 @@ def _stopped(group: RankGroup, stopped: Sequence[Member]) -> Judgement:
         "G01",
         "error" if several else "warning",
         "certain",
-        f"{name} {'is' if len(stopped) == 1 else 'are'} stopped: the training stands still",
+        f"{name} {'is' if len(stopped) == 1 else 'are'} stopped: the training hangs",
         facts,
         f"{tracked.capital(holder)} holds it. Ranks that wait for it wait just as long, until their collective times out.",
         fix,

@@ -34,6 +34,7 @@ QUIET_STEPS = 20.0
 QUIET_HOLD_S = 35.0
 """A rank itself reports after 30 s that it stands still, and where, unless its Python code does not run."""
 STACK_SHOWN = 2
+_HANGS = "The training hangs"
 Stalls = Mapping[int, tuple[Member, Stalled]]
 """Rank -> its process and its report."""
 
@@ -270,7 +271,7 @@ def judge_single(evidence: Evidence, group: RankGroup, member: Member, stall: St
         text = f"its {words.count(workers.count, 'loader worker')} use {workers.cpu_percent:.0f}% of a core"
         facts.append(Fact(text, workers.cpu_percent, "/proc"))
     facts += utilization(evidence, tracked.used_devices(group))
-    title, cause = "The training stands still", "Its process is alive but completes no step. The stack shows where it waits."
+    title, cause = _HANGS, "Its process is alive but completes no step. The stack shows where it waits."
     severity: Severity = "error"
     confidence: Confidence = "likely"
     fix = f"py-spy dump --pid {pid}"
@@ -292,6 +293,8 @@ def judge_single(evidence: Evidence, group: RankGroup, member: Member, stall: St
         confidence = "possible"
     if (fed or busy) and confidence == "likely":
         severity, confidence = "warning", "possible"
+    if title == _HANGS and confidence == "possible":
+        title = "The training may hang"
     finding = tracked.about(
         group,
         "G01",

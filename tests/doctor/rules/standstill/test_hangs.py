@@ -45,6 +45,7 @@ from tests.doctor.scenes.hangs import (
     rank_0_tests,
     silent_rank,
     small_kernels,
+    stands,
     surely_waits_for_rank_2,
     suspended_alone,
     traced,
@@ -149,7 +150,7 @@ def test_nccl_names_a_dead_rank_and_its_ended_process() -> None:
 def test_a_stopped_process_is_named_with_the_command_that_continues_it() -> None:
     alone, held = verdict(suspended_alone, 20), verdict(traced, 20)
     assert (alone.severity, alone.confidence, alone.fix) == ("warning", "certain", "kill -CONT 4000")
-    assert held.title == "Rank 1 is stopped: the training stands still"
+    assert held.title == "Rank 1 is stopped: the training hangs"
     assert "gdb" in held.cause
     assert "kill -CONT" not in held.fix
 
@@ -363,3 +364,9 @@ def test_a_rank_that_logs_on_has_no_standstill_of_its_own() -> None:
     assert stands.pop(0) is False
     assert stands
     assert all(stands.values())
+
+
+def test_a_single_process_that_completes_no_step_hangs_and_may_hang_if_no_more_steps_may_follow() -> None:
+    surely, maybe = (verdict(stands(phase, "train.py:9 step", "train.py:30 main"), 20) for phase in ("forward", "other"))
+    assert (surely.title, surely.confidence) == ("The training hangs", "likely")
+    assert (maybe.title, maybe.confidence) == ("The training may hang", "possible")
