@@ -23,12 +23,15 @@ EXIT_TIMEOUT_S = 0.8
 """How long an orderly exit may take before the process is ended: drawing may block on a terminal that never answers."""
 HANGUP_CODE = 128 + signal.SIGHUP
 """How a shell reports a program that died of a hangup."""
-END_SIGNALS = (
-    *(signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2),
-    *(signal.SIGXCPU, signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF),
-)
-"""Signals that would end Python at once, and leave the terminal as the screen had it. Login nodes limit the CPU time of each
-process: SIGXCPU."""
+_OTHERS = {
+    *(signal.SIGKILL, signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU, signal.SIGCONT),
+    *(signal.SIGCHLD, signal.SIGURG, signal.SIGWINCH, signal.SIGPIPE, signal.SIGXFSZ),
+    *(signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT, signal.SIGTRAP, signal.SIGSYS),
+}
+"""Signals that nothing can handle, that stop a program, that Python or its default ignores, and those of a crash."""
+END_SIGNALS = tuple(sorted(signal.valid_signals() - _OTHERS))
+"""Signals that would end Python at once, and leave the terminal as the screen had it: those that people send, SIGXCPU (login
+nodes limit the CPU time of each process), those of timers, and the real-time signals."""
 _LEAVE_SCREEN = b"\x1b[?1000l\x1b[?1003l\x1b[?1006l\x1b[?1015l\x1b[?2004l\x1b[?7h\x1b[<u\x1b[?1049l\x1b[?25h\x1b[?1004l"
 """What Textual's driver writes at its end: mouse, pasting and keyboard as before, the normal screen, the cursor."""
 

@@ -108,8 +108,11 @@ def test_a_stop_while_the_screen_starts_leaves_the_terminal_as_it_was(tmp_path: 
         assert local_modes(terminal._master) == cooked
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGQUIT, signal.SIGUSR1, signal.SIGXCPU, signal.SIGALRM])
-def test_a_signal_ends_the_screen_and_gives_the_terminal_back(tmp_path: Path, number: signal.Signals) -> None:
+ENDING = (signal.SIGTERM, signal.SIGQUIT, signal.SIGUSR1, signal.SIGXCPU, signal.SIGALRM, signal.SIGPOLL, signal.SIGPWR)
+
+
+@pytest.mark.parametrize("number", [*ENDING, signal.SIGRTMIN, signal.SIGRTMIN + 1, signal.SIGRTMAX])
+def test_a_signal_ends_the_screen_and_gives_the_terminal_back(tmp_path: Path, number: int) -> None:
     with Terminal(COMMAND, {"GPUTOP_DIR": str(tmp_path)}, 100, 30) as terminal:
         cooked = local_modes(terminal._master)
         terminal.wait_for("VIRTUAL GPUs")
