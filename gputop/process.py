@@ -129,7 +129,8 @@ class Process:
     """What the main thread waits for, by its system call: "sleep", "file", "pipe", "socket", "terminal", "events" (several at
     once), "lock" (another thread) or "child"; None while it runs, or if hidden."""
     waits_read_s: float | None = None
-    """When ``waits_for`` was read, on the clock of ``Snapshot.monotonic_s``: many snapshots may show one reading."""
+    """When ``waits_for`` was read, on the clock of ``Snapshot.monotonic_s``; None: for this snapshot, so that the record of a
+    process at rest stays the same."""
     all_locked: bool | None = None
     """Whether every thread waits for another thread of the process, and none has used the CPU for two seconds."""
     files_written: tuple[str, ...] = ()

@@ -35,8 +35,6 @@ class _Traffic:
     """(time, share of the workers, or 1.0 for the process itself, that waits for a disk)."""
     samples: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=KEPT_READINGS))
     """(time, what the main thread did at that moment)."""
-    sampled_s: float | None = None
-    """When the newest of ``samples`` was read, if the stream says so."""
     runs: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT_READINGS))
     """Times of the snapshots in which the main thread ran."""
     ran: int = 0
@@ -47,13 +45,13 @@ class Stillness:
     """How long counts and disk I/O have not changed, as far as the stream shows."""
 
     def __init__(self) -> None:
-        self._now = -math.inf
+        self._now = self._before = -math.inf
         self._counts: dict[str, tuple[_Counts, float]] = {}
         self._traffic: dict[tuple[int, float | None], _Traffic] = {}
 
     def observe(self, snapshot: Snapshot) -> None:
         """Process the next snapshot of the stream."""
-        self._now = snapshot.monotonic_s
+        self._before, self._now = self._now, snapshot.monotonic_s
         counts: dict[str, tuple[_Counts, float]] = {}
         for item in snapshot.communicators:
             said = _counts(item)
@@ -83,8 +81,7 @@ class Stillness:
         if process.state == "R":
             track.runs.append(self._now)
         # The state is read for each snapshot, the wait less often: they count together only if both are new.
-        if process.waits_read_s is None or process.waits_read_s != track.sampled_s:
-            track.sampled_s = process.waits_read_s
+        if process.waits_read_s is None or process.waits_read_s > self._before:
             self._sample(track, process)
         for kept in (track.waits, track.samples):
             while kept and kept[0][0] < self._now - WINDOW_S:

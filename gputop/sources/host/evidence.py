@@ -6,6 +6,8 @@ an open file 0.004 ms, and 0.01 ms more if its flags are read.
 
 from __future__ import annotations
 
+import math
+
 from gputop.places import state_dir
 from gputop.sources.host import procfs, procfs_activity
 from gputop.sources.host.book import Facts, reread_after_s
@@ -33,12 +35,13 @@ class Evidence:
         self.waits_in: str | None = None
         self.waits_for: str | None = None
         self.waits_read_s: float | None = None
+        """When ``waits_for`` was read; None if that was the newest reading."""
         self.all_locked: bool | None = None
         self.cores_allowed: int | None = None
         self.files_written: tuple[str, ...] = ()
         self.nvidia_open: bool | None = None
         self._due_s = 0.0
-        self._waits_due_s = 0.0
+        self._waits_due_s = self._waits_at_s = 0.0
         self._slow_due_s = 0.0
         self._wrote_bytes: int | None = None
         self._ticks: int | None = None
@@ -49,8 +52,10 @@ class Evidence:
             return
         if now_s >= self._waits_due_s:
             self._waits_due_s = now_s + spread * WAITS_S
-            self.waits_read_s = round(now_s, 2)
+            self._waits_at_s, self.waits_read_s = now_s, None
             self.waits_for = facts.try_read(("waits_for",), read_waits_for) if facts.stat.state in "SD" else None
+        else:
+            self.waits_read_s = math.floor(100 * self._waits_at_s) / 100
         if now_s < self._due_s:
             return
         self._due_s = now_s + spread * READ_S

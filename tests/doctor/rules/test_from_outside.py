@@ -215,9 +215,10 @@ def read_every(seconds: int, scene: Scene, phase: int = 0) -> Scene:
 
     def crowded(second: int) -> Snapshot:
         last = (second - phase) // seconds * seconds + phase
-        old = {process.pid: process for process in scene(max(0, last)).processes}
+        then = scene(max(0, last))
+        old = {process.pid: process for process in then.processes}
         base = scene(second)
-        processes = (replace(p, waits_for=old[p.pid].waits_for, waits_read_s=float(last)) for p in base.processes)
+        processes = (replace(p, waits_for=old[p.pid].waits_for, waits_read_s=then.monotonic_s) for p in base.processes)
         return replace(base, processes=tuple(processes))
 
     return crowded

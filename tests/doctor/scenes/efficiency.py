@@ -216,7 +216,7 @@ def long_pauses_at_a_prompt(second):
 def long_pauses_asleep(second):
     """An online learner: it sleeps until the next file has arrived."""
     shot = long_pauses(second)
-    asleep = replace(shot.processes[0], state="S", waits_for="sleep", waits_read_s=float(second))
+    asleep = replace(shot.processes[0], state="S", waits_for="sleep", waits_read_s=shot.monotonic_s)
     return replace(shot, processes=(asleep, *shot.processes[1:]))
 
 

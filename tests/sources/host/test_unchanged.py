@@ -28,10 +28,10 @@ def only_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     see_only_own_processes(monkeypatch)
 
 
-def quick_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick_clock(monkeypatch: pytest.MonkeyPatch, step_s: float = 0.001) -> None:
     """Let a millisecond pass between two readings, so that nothing is due that is not read every time."""
     clock = itertools.count(1000)
-    monkeypatch.setattr(host_reader, "time", SimpleNamespace(**{**vars(time), "monotonic": lambda: next(clock) / 1000}))
+    monkeypatch.setattr(host_reader, "time", SimpleNamespace(**{**vars(time), "monotonic": lambda: next(clock) * step_s}))
 
 
 def test_a_process_that_does_not_change_keeps_its_record(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,6 +54,21 @@ def test_a_process_that_does_not_change_keeps_its_record(processes: Processes, m
     assert busier.devices[0].sm_utilization_percent == 60.0
     assert (busier.name, busier.state, busier.memory_rss_bytes) == (first.name, first.state, first.memory_rss_bytes)
     assert reader.read_processes({asleep.pid: busier.devices}, {asleep.pid: ("run", 3)})[0].rank == 3
+
+
+def test_a_process_at_rest_keeps_its_record_from_second_to_second(
+    processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it waits for is read every second; a record that changed would be sent, parsed and judged again."""
+    quick_clock(monkeypatch, 1.0)
+    asleep, _ = processes.ready(ASLEEP)
+    reader = HostReader()
+
+    def read() -> list[Process]:
+        return [reader.read_processes({asleep.pid: ()}, {})[0] for _ in range(4)]
+
+    found = eventually(read, lambda four: all(record is four[0] for record in four) and four[0].waits_for == "events")
+    assert (found[0].state, found[0].waits_read_s) == ("S", None)
 
 
 def test_the_records_fields_are_in_their_places(processes: Processes) -> None:

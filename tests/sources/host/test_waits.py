@@ -107,21 +107,20 @@ def test_a_process_that_computes_waits_for_nothing(processes: Processes) -> None
     eventually(lambda: (waits.read_waits_for(child.pid), procfs.read_stat(child.pid).state), lambda found: found == (None, "R"))
 
 
-def test_each_reading_comes_with_its_time(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_older_reading_comes_with_its_time(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
     child, _ = processes.ready("say('ready'); time.sleep(100)")
     monkeypatch.setattr(evidence, "WAITS_S", 600.0)
     facts = ProcessBook().look_up(child.pid)
     assert facts is not None
     known = evidence.Evidence()
-    assert known.waits_read_s is None
-    for now_s in (1000.0, 1001.0, 1599.0):
+    for now_s, read_s in ((1000.008, None), (1001.0, 1000.0), (1599.0, 1000.0), (1600.008, None), (1601.0, 1600.0)):
         known.read(facts, now_s)
-        assert known.waits_read_s == 1000.0
-    known.read(facts, 1600.0)
-    assert known.waits_read_s == 1600.0
+        assert (known.waits_for, known.waits_read_s) == ("sleep", read_s), "never later than it was"
     facts.stat = facts.stat._replace(state="R")
-    known.read(facts, 2200.0)
-    assert (known.waits_for, known.waits_read_s) == (None, 2200.0), "that it runs is a reading, too"
+    known.read(facts, 2200.008)
+    assert (known.waits_for, known.waits_read_s) == (None, None), "that it runs is a reading, too"
+    known.read(facts, 2201.0)
+    assert (known.waits_for, known.waits_read_s) == (None, 2200.0)
 
 
 def test_where_the_kernel_denies_it_the_wait_is_unknown_and_said_to_be_hidden(
