@@ -66,21 +66,6 @@ class Buckets(Sequence[Bucket]):
         self._owns_values = values_of is None
         self._columns: _Columns = values_of._columns if values_of is not None else _no_columns()
 
-    def append(self, x: float, value: float) -> None:
-        """Add a bucket for one value."""
-        self.x_first.append(x)
-        self.x_last.append(x)
-        if not self._owns_values:
-            return
-        finite = math.isfinite(value)
-        low, high, total, count, last, non_finite = self._columns
-        low.append(value if finite else math.inf)
-        high.append(value if finite else -math.inf)
-        total.append(value if finite else 0.0)
-        count.append(finite)
-        last.append(value)
-        non_finite.append(not finite)
-
     def append_each(self, x: Sequence[float], values: Sequence[float]) -> None:
         """Add a bucket for each value. Here and below, ``x`` and ``values`` have the same length and are not empty."""
         column = array("d", x)
