@@ -171,8 +171,8 @@ def test_prometheus_lists_its_hosts_and_scrapes_the_export(scraping: Scraping, c
         scraping.exporter.stop()
         until(lambda: take()["node1"][-1].status.state == "target_down")
         so_far = len(heard["localhost"])
-        until(lambda: len(take()["localhost"]) > so_far)
-        assert heard["localhost"][-1].status.state == "live", "the other host goes on"
+        # The other host goes on. On a busy machine, its own exporter may miss a scrape.
+        until(lambda: len(take()["localhost"]) > so_far and heard["localhost"][-1].status.state == "live")
         scraping.process.kill()
         until(lambda: take()["localhost"][-1].status.state == "refused")
     finally:
