@@ -1,7 +1,7 @@
 """Trainings for tests without ``import torch`` for each, which is most of what a short one costs: 2 of 2.5 s of CPU.
 
-One process per test process imports torch, before any thread exists, and forks. A fork is a real process that runs a real
-script, with real journals and real hooks; ``program.py`` says what it does to be as if Python had just started it.
+One process imports torch for all processes of a test run, before any thread exists, and forks. A fork is a real process that
+runs a real script, with real journals and real hooks; ``program.py`` says what it does to be as if Python had just started it.
 
 Tests opt in with the marker ``warm``. What must see Python or torch start has a real start: ``gputop run`` itself and its
 sitecustomize, import hooks, torch.compile, torchrun itself, processes that multiprocessing spawns, and whatever looks in
@@ -113,32 +113,55 @@ class Training:
         self.send_signal(signal.SIGKILL)
 
 
+def _start_nursery(name: str) -> subprocess.Popen[bytes] | None:
+    """Start the process that forks, unless one listens under this name."""
+    own = ("GPUTOP", "PYTHONPATH", "OMP_NUM_THREADS")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(own)}
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        try:
+            listener.bind(name)
+        except OSError:
+            return None
+        listener.listen()
+        return subprocess.Popen(
+            [sys.executable, "-c", _PROGRAM, str(listener.fileno()), str(Path(__file__).parent)],
+            stdin=subprocess.DEVNULL,
+            env={**environment, "PYTHONUNBUFFERED": "1", "OPENBLAS_NUM_THREADS": "1"},  # it would have a thread already
+            pass_fds=[listener.fileno()],
+            start_new_session=True,
+        )
+
+
 class Nursery:
-    """The process that forks."""
+    """A connection to the process that forks, which the first test process starts, and which ends with the last one."""
 
     def __init__(self) -> None:
-        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._lock = threading.Lock()
-        own = ("GPUTOP", "PYTHONPATH", "OMP_NUM_THREADS")
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(own)}
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", _PROGRAM, str(theirs.fileno()), str(Path(__file__).parent)],
-                stdin=subprocess.DEVNULL,
-                env={**environment, "PYTHONUNBUFFERED": "1", "OPENBLAS_NUM_THREADS": "1"},  # it would have a thread already
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,
-            )
+        # A name without a file: of several processes, one binds it, and it is free again once nobody listens.
+        name = f"\0gputop-nursery-{os.environ.get('PYTEST_XDIST_TESTRUNUID', os.getpid())}"
+        while True:
+            started = _start_nursery(name)
+            self._control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with contextlib.suppress(ConnectionError):
+                self._control.connect(name)
+                if self._control.recv(1):
+                    break
+            self._control.close()  # it ended as we came: the last test process before us has left it
+            assert started is None or started.wait() == 0, "the nursery does not start"
         atexit.register(self.close)
 
     def is_alive(self) -> bool:
         """Return whether it can fork."""
-        return self._process.poll() is None
+        try:
+            return bool(self._control.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
 
     def close(self) -> None:
-        """End it."""
+        """Leave it; without other test processes, it ends."""
         self._control.close()
-        self._process.wait(30)
 
     def start(
         self, words: Sequence[str], directory: Path, environment: Mapping[str, str], output: IO[bytes] | None = None
@@ -208,7 +231,7 @@ _nursery: Nursery | None = None
 
 
 def nursery() -> Nursery:
-    """Return the nursery of this test process, which is started at its first use, and again if something ended it."""
+    """Return the nursery, which is started at its first use, and again if something ended it."""
     global _nursery
     if _nursery is None or not _nursery.is_alive():
         _nursery = Nursery()

@@ -69,29 +69,41 @@ class Loaded:
         sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, Loaded)]
 
 
-def serve(control: socket.socket) -> CodeType:
-    """Fork for each request and report how the fork ended, until the other end closes; in a fork, return the script's code."""
+def serve(listener: socket.socket) -> CodeType:
+    """Fork for each request and report how it ended, until the last client leaves; in a fork, return the script's code."""
     keep()
     gc.collect()
     gc.freeze()  # otherwise each fork copies all of torch when it collects garbage, and again at its end: 0.8 s of CPU
+    clients: set[socket.socket] = set()
     alive: dict[int, int] = {}
     while True:
-        ready, _, _ = select.select([control], [], [], _POLL_S if alive else None)
-        if ready:
-            message, received, _, _ = socket.recv_fds(control, _REQUEST_BYTES, 4)
+        ready, _, _ = select.select([listener, *clients], [], [], _POLL_S if alive else None)
+        for client in ready:
+            if client is listener:
+                client, _ = listener.accept()
+                clients.add(client)
+                client.send(b"+")
+                continue
+            message, received, _, _ = socket.recv_fds(client, _REQUEST_BYTES, 4)
             if not message:
-                os._exit(0)
+                client.close()
+                clients.discard(client)
+                if not clients:
+                    os._exit(0)
+                continue
             *streams, status = received
             pid = os.fork()
             if not pid:
-                control.close()
+                for each in (listener, *clients):
+                    each.close()
                 for descriptor in (status, *alive.values()):
                     os.close(descriptor)
                 return born(json.loads(message), streams)
             for descriptor in streams:
                 os.close(descriptor)
             alive[pid] = status
-            control.send(str(pid).encode())
+            with contextlib.suppress(OSError):
+                client.send(str(pid).encode())
         for pid in list(alive):
             ended, code = os.waitpid(pid, os.WNOHANG)
             if ended:

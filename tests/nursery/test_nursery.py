@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.nursery import fits
+from tests.nursery import Nursery, fits, nursery
 from tests.packages import needs
 from tests.tracking.kit import Home, home
 
@@ -93,6 +93,18 @@ def test_a_fork_can_be_signalled_and_is_waited_for(home: Home) -> None:
     _, err = process.communicate(timeout=90)
     assert process.returncode == -signal.SIGINT
     assert err.endswith("KeyboardInterrupt\n")
+
+
+@needs("torch")
+def test_all_test_processes_share_one_nursery_which_outlives_the_first_that_leaves(tmp_path: Path) -> None:
+    script = tmp_path / "parent.py"
+    script.write_text("import os; print(os.getppid())")
+    other = Nursery()
+    forks = [each.start([sys.executable, str(script)], tmp_path, {}) for each in (nursery(), other)]
+    assert len({fork.communicate(timeout=90) for fork in forks}) == 1
+    other.close()
+    assert not other.is_alive()
+    assert nursery().start([sys.executable, str(script)], tmp_path, {}).wait(90) == 0
 
 
 def test_only_a_plain_script_is_forked() -> None:
