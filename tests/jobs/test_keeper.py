@@ -15,6 +15,7 @@ import pytest
 
 from gputop.jobs import identity, job_processes, keeper, log_file, rank_reserve, record, stopping, store
 from gputop.jobs.output import logs
+from gputop.jobs.output.follower import ERRORS, FileFollower
 from gputop.jobs.store import Job
 from gputop.recipes.catalogue import Launch
 from tests import REPOSITORY
@@ -269,6 +270,43 @@ def test_a_log_is_cut_to_its_newest_half(tmp_path: Path) -> None:
     assert [int(line) for line in rest] == list(range(dropped // 10, 100_000))
     assert 400_000 < dropped <= 600_000
     assert log.stat().st_ino == inode
+
+
+KILLED_WHILE_IT_CUTS = """
+import os, signal, sys
+from pathlib import Path
+from gputop.jobs import log_file
+log_file.PIECE_BYTES = 100_000
+left, write, shorten = int(sys.argv[2]), os.pwrite, os.ftruncate
+def count(call):
+    def counted(*arguments):
+        global left
+        if not left:
+            os.kill(os.getpid(), signal.SIGKILL)
+        left -= 1
+        return call(*arguments)
+    return counted
+os.pwrite, os.ftruncate = count(write), count(shorten)
+log_file.cut(Path(sys.argv[1]), 5)
+"""
+
+
+@pytest.mark.parametrize("calls", range(8))
+def test_a_log_that_is_being_cut_shows_its_end_once(tmp_path: Path, calls: int) -> None:
+    log = tmp_path / "out.log"
+    log.write_bytes(log_file.note(5).lstrip() + b"".join(b"%09d\n" % number for number in range(100_000)))
+    command = [sys.executable, "-c", KILLED_WHILE_IT_CUTS, log, str(calls)]
+    assert subprocess.run(command, cwd=REPOSITORY, check=False).returncode == -signal.SIGKILL
+    with log.open("ab") as file:
+        file.write(b"%09d\n" % 100_000)
+    read = FileFollower(log, ERRORS).read(2 << 20).data.splitlines()
+    numbers = [int(line) for line in read if line.isdigit()]
+    assert numbers == list(range(numbers[0], 100_001))
+    dropped = log_file.cut(log, 5)  # by the next keeper
+    lost, *rest = log.read_bytes().splitlines()
+    assert [int(line) for line in rest] == list(range(int(rest[0]), 100_001))
+    assert dropped == 10 * int(rest[0])
+    assert lost == log_file.note(5 + dropped).strip()
 
 
 def test_a_deleted_job_writes_into_nothing(tmp_path: Path) -> None:

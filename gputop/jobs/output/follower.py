@@ -7,7 +7,7 @@ truncated or replaced, and skips the middle of a file too large for its ``Backlo
 * ``skipped_bytes``: bytes before the data were skipped; forget the unfinished line.
 * ``complete``: the file was read to its end and no more will be written; an unfinished last line counts as a line.
 
-Imports the standard library only.
+A log that is just being cut begins where the cut says (``log_file``): what it has already copied is there a second time.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ import stat
 import time
 from dataclasses import dataclass
 from pathlib import Path
+
+from gputop.jobs import log_file
 
 MARK_BYTES = 512
 """How much of what was read last is kept and compared at the next read. It is a few lines, which two outputs share only if
@@ -122,6 +124,10 @@ class FileFollower:
         if restarted:
             offset, mark = 0, b""
             window = os.pread(handle, max_bytes, 0)
+        begin = log_file.begin_of(handle, found.st_size) if not offset else 0
+        if begin:
+            offset, mark = begin, b""
+            window = os.pread(handle, max_bytes, begin)
         data = window[len(mark) :]
         skipped = 0
         behind = found.st_size - offset
