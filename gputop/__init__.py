@@ -52,7 +52,7 @@ __version__ = "0.1.0"
 
 
 class _Nothing:
-    """Replaces every name while the interpreter shuts down, when nothing can be imported any more; does nothing."""
+    """Replaces every name that cannot be imported, because the interpreter shuts down or nothing is left; does nothing."""
 
     def __call__(self, *ignored: object, **also: object) -> "_Nothing":
         return self
@@ -60,13 +60,20 @@ class _Nothing:
     def __getattr__(self, name: str) -> "_Nothing":
         return self
 
-    __enter__ = __getitem__ = __setitem__ = __call__
+    # The comparisons are for the module logging, which compares the level of a handler.
+    __enter__ = __getitem__ = __setitem__ = __delitem__ = __lt__ = __le__ = __gt__ = __ge__ = __call__
 
     def __exit__(self, *ignored: object) -> None:
         return None
 
-    def __bool__(self) -> bool:
-        return False
+    def __iter__(self) -> "_Nothing":
+        return self
+
+    def __next__(self) -> object:
+        raise StopIteration
+
+    def __len__(self) -> int:
+        return 0
 
 
 def __getattr__(name: str) -> object:
@@ -75,13 +82,27 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'gputop' has no attribute {name!r}")
     if sys.is_finalizing():
         return _Nothing()
-    from importlib import import_module
+    try:
+        from importlib import import_module
 
+        module = import_module(home)
+    except Exception as error:  # noqa: BLE001 - no descriptor or no memory is left; the next use tries again
+        _say_missing(error)
+        return _Nothing()
     if name in _RUN_ATTRIBUTES:
-        return import_module(home).active(name)
-    value: object = import_module(home) if home == f"gputop.{name}" else getattr(import_module(home), name)
+        return module.active(name)
+    value: object = module if home == f"gputop.{name}" else getattr(module, name)
     globals()[name] = value
     return value
+
+
+def _say_missing(error: Exception) -> None:
+    try:
+        from gputop.tracking.journal.notice import reason, warn
+
+        warn(f"a part of gputop cannot be loaded, the training continues without it ({reason(error)}).")
+    except Exception:  # noqa: BLE001 - the notice may be what cannot be loaded
+        return
 
 
 def __dir__() -> list[str]:

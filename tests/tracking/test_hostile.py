@@ -62,6 +62,48 @@ def test_what_is_logged_while_the_interpreter_shuts_down_raises_nothing(home: Ho
     assert "Traceback" not in err
 
 
+NO_DESCRIPTORS = """
+import logging, os, resource, gputop
+
+def use(value):
+    with gputop.init(name="x", config={"lr": 0.1}) as run:
+        run.log(loss=value)
+        run.config["a"] = 1
+        run.tags = ["x"]
+    gputop.log(loss=value); gputop.text("x"); gputop.fact("a", 1); gputop.alert("t"); gputop.watch(object())
+    gputop.define_metric("loss"); gputop.summary["best"] = 1; gputop.config.update({"b": 2})
+    with gputop.phase("data"):
+        pass
+    assert list(gputop.config) == list(gputop.config.keys()) and not gputop.run
+    handler = gputop.GputopHandler()
+    logging.getLogger().addHandler(handler)
+    logging.warning("logged")
+    logging.getLogger().removeHandler(handler)
+    gputop.finish()
+
+logging.raiseExceptions = False
+resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))
+taken = []
+try:
+    while True:
+        taken.append(os.open("/dev/null", os.O_RDONLY))
+except OSError:
+    use(1.0)
+for descriptor in taken:
+    os.close(descriptor)
+use(2.0)
+print("ok")
+"""
+
+
+def test_the_first_call_may_be_made_without_free_descriptors(home: Home) -> None:
+    """Nothing can be imported then: what gputop loads at its first use is missing."""
+    code, out, err = home.run(NO_DESCRIPTORS)
+    assert (code, out) == (0, "ok\n"), err
+    assert err.count("gputop:") <= 1
+    assert [read_all(path).series["loss"] for path in home.archives()] == [[(0, 2.0)]]
+
+
 def test_an_interrupt_passes_and_so_does_a_wrong_call(home: Home) -> None:
     class Interrupts:
         def __str__(self) -> str:
