@@ -99,30 +99,38 @@ def read_from(path: Path, start: Place = BEGINNING) -> Iterator[tuple[Place, Sna
     Raises:
         GputopError: the file cannot be read or is not a recording.
     """
-    try:
-        file = path.open("rb")
-    except OSError as error:
-        raise GputopError(f"{path} cannot be read: {error.strerror}.", "Give the file that gputop record wrote.") from error
     reader = SnapshotReader()
-    with file:
-        file.seek(start.offset)
-        offset = start.offset
-        for number, line in enumerate(iter(lambda: file.readline(LINE_MAX_BYTES), b""), start.line):
-            place, offset = Place(offset, number), offset + len(line)
-            if offset == len(line) and line.startswith(_GZIP):
-                raise GputopError(f"{path} is compressed.", f"Unpack it first: gunzip {shlex.quote(str(path))}")
-            if len(line) == LINE_MAX_BYTES:
-                raise GputopError(
-                    f"{path}, line {number}: longer than any snapshot.", "Only files of gputop record can be replayed."
-                )
-            if not line.endswith(b"\n"):
-                return
-            if number == 1 and is_header(line, path):
-                continue
-            try:
-                yield place, reader.read(line, LEVELS_MAX)
-            except FormatError as error:
-                raise GputopError(f"{path}, line {number}: {error}.", "Only files of gputop record can be replayed.") from error
+    for place, line in _lines(path, start):
+        if not place.offset and line.startswith(_GZIP):
+            raise GputopError(f"{path} is compressed.", f"Unpack it first: gunzip {shlex.quote(str(path))}")
+        if len(line) == LINE_MAX_BYTES:
+            raise GputopError(
+                f"{path}, line {place.line}: longer than any snapshot.", "Only files of gputop record can be replayed."
+            )
+        if not line.endswith(b"\n"):
+            return
+        if place.line == 1 and is_header(line, path):
+            continue
+        try:
+            yield place, reader.read(line, LEVELS_MAX)
+        except FormatError as error:
+            raise GputopError(f"{path}, line {place.line}: {error}.", "Only files of gputop record can be replayed.") from error
+
+
+def _lines(path: Path, start: Place) -> Iterator[tuple[Place, bytes]]:
+    """Yield the lines of a file, or of a pipe, from a place on, and where each begins."""
+    offset = start.offset
+    try:
+        with path.open("rb") as file:
+            if offset:
+                file.seek(offset)
+            for number, line in enumerate(iter(lambda: file.readline(LINE_MAX_BYTES), b""), start.line):
+                yield Place(offset, number), line
+                offset += len(line)
+    except OSError as error:
+        raise GputopError(
+            f"{path} cannot be read: {error.strerror or error}.", "Give the file that gputop record wrote."
+        ) from error
 
 
 def is_header(line: bytes, path: Path) -> bool:

@@ -260,6 +260,21 @@ def test_a_line_without_an_end_is_not_read_whole(monkeypatch: pytest.MonkeyPatch
         list(read_recording(Path("/dev/zero")))
 
 
+def test_a_recording_that_cannot_be_read_to_its_end_is_reported() -> None:
+    with pytest.raises(GputopError, match="cannot be read: Input/output error"):
+        list(read_recording(Path("/proc/self/mem")))  # its beginning is not mapped
+
+
+def test_a_recording_may_come_through_a_pipe(tmp_path: Path) -> None:
+    with Recorder(tmp_path / "recording") as recorder:
+        recorder.write(samples.snapshot(0).to_json())
+    ours, theirs = os.pipe()
+    with os.fdopen(ours), os.fdopen(theirs, "wb") as packed:
+        packed.write((tmp_path / "recording").read_bytes())
+        packed.close()
+        assert len(list(read_recording(Path(f"/dev/fd/{ours}")))) == 1
+
+
 def test_a_replay_of_a_damaged_recording_ends_with_the_reason(tmp_path: Path) -> None:
     path = tmp_path / "recording"
     path.write_text("[" * 100_000 + "\n")
