@@ -98,11 +98,12 @@ def __getattr__(name: str) -> object:
 
 def _say_missing(error: Exception) -> None:
     try:
+        from gputop.tracking.journal.handlers import let_through
         from gputop.tracking.journal.notice import reason, warn
-
-        warn(f"a part of gputop cannot be loaded, the training continues without it ({reason(error)}).")
-    except Exception:  # noqa: BLE001 - the notice may be what cannot be loaded
+    except Exception:  # noqa: BLE001 - the same is missing
         return
+    let_through(error)
+    warn(f"a part of gputop cannot be loaded, the training continues without it ({reason(error)}).")
 
 
 def __dir__() -> list[str]:

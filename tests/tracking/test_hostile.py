@@ -104,6 +104,34 @@ def test_the_first_call_may_be_made_without_free_descriptors(home: Home) -> None
     assert [read_all(path).series["loss"] for path in home.archives()] == [[(0, 2.0)]]
 
 
+RAISES_AT_FIRST = """
+import os, signal, sys, gputop
+
+class Late(Exception):
+    pass
+
+def handle(*ignored):
+    raise Late
+
+signal.signal(signal.SIGUSR1, handle)
+
+class Finder:
+    def find_spec(self, name, *ignored):
+        if name == "gputop.tracking.session":
+            os.kill(os.getpid(), signal.SIGUSR1)
+
+sys.meta_path.insert(0, Finder())
+try:
+    gputop.init()
+except Late:
+    print("late")
+"""
+
+
+def test_what_a_signal_handler_raises_during_the_first_call_reaches_the_script(home: Home) -> None:
+    assert home.run(RAISES_AT_FIRST)[:2] == (0, "late\n")
+
+
 def test_an_interrupt_passes_and_so_does_a_wrong_call(home: Home) -> None:
     class Interrupts:
         def __str__(self) -> str:
