@@ -128,6 +128,7 @@ class GputopApp(WatchingApp):
 
     async def _show(self, screen: AnyScreen | None) -> None:
         if screen is not None:
+            self.release()  # the first picture is of the dashboard
             await self.push_screen(screen)
 
     def on_asked(self, message: Asked) -> None:

@@ -12,6 +12,8 @@ import signal
 import sys
 import termios
 import threading
+import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, TextIO, cast
 
@@ -40,8 +42,8 @@ _NO_KEY = b"\0"
 class _App(Protocol):
     driver_class: type[Any]
 
-    def hold(self) -> None:
-        """Draw nothing for now."""
+    def hold(self, picture: Callable[[int, int], str]) -> None:
+        """Draw nothing but this for now."""
 
 
 class FirstPicture:
@@ -96,7 +98,12 @@ class FirstPicture:
     def hand_over(self, app: _App) -> None:
         """Have the app start on the alternate screen, and leave the picture there until it has a snapshot to draw."""
         app.driver_class = _on_screen(app.driver_class)
-        app.hold()
+        app.hold(self._again)
+
+    def _again(self, columns: int, rows: int) -> str:
+        """Return the picture with its age."""
+        newest = self._feed.newest()
+        return picture(newest, self._settings, columns, rows, time.time() - newest.time) if newest is not None else ""
 
     def _draw_all(self) -> None:
         while self._wake.wait() and not self._ended:
@@ -117,12 +124,15 @@ class FirstPicture:
             self._stream.flush()
 
 
-def picture(seen: Snapshot | FirstLook, settings: Settings, columns: int, rows: int) -> str:
-    """Return what to write for a picture of the GPUs at the places where the dashboard will have them."""
+def picture(seen: Snapshot | FirstLook, settings: Settings, columns: int, rows: int, stale_s: float | None = None) -> str:
+    """Return what to write for a picture of the GPUs at the places where the dashboard will have them.
+
+    ``stale_s``: its age in seconds if it is to say it.
+    """
     snapshot = cast("Snapshot", seen)  # importing its class takes as long as everything drawn here
     history = History()
     history.observe(snapshot)
-    view = View(snapshot, history, settings=settings, loading=True)
+    view = View(snapshot, history, settings=settings, loading=True, stale_s=stale_s)
     inner = max(1, columns - 2)
     # What a first look lacks is blank, so that nothing moves when it arrives.
     drawing = draw_gpus(view, inner, lines_wanted(view, inner, max(1, rows - 3)), without=())

@@ -14,7 +14,7 @@ from gputop.tui.terminal.sparing_app import SparingApp
 from gputop.tui.turns import Turns
 
 FIRST_PICTURE_S = 1.0
-"""How long the first picture may stay on the screen while no snapshot arrives: it does not show its age."""
+"""How often the first picture is drawn again while no snapshot arrives, with its age."""
 
 
 class WatchingApp(SparingApp):
@@ -49,7 +49,7 @@ class WatchingApp(SparingApp):
         """Follow the streams from now on. Called once, after the first screen is shown."""
         self.follow(self.feeds())
         self.set_interval(1.0, self._check_age)
-        self.set_timer(FIRST_PICTURE_S, self.release)
+        self._first_picture = self.set_interval(FIRST_PICTURE_S, self._keep_picture)
 
     def follow(self, feeds: Sequence[Feed]) -> None:
         """Take in what arrives in these streams."""
@@ -86,6 +86,11 @@ class WatchingApp(SparingApp):
         """Load the doctor and judge the snapshots that have already arrived."""
         if self.machine.doctor.load() and not self._paused:
             self.refresh_view()
+
+    def _keep_picture(self) -> None:
+        """Keep the first picture and its age on the screen until the first snapshot arrives."""
+        if not self.draw_held():
+            self._first_picture.stop()
 
     def _check_age(self) -> None:
         """Keep the age on the badge of a stale stream counting; nothing else of the view changes while nothing arrives."""

@@ -72,6 +72,22 @@ def test_gpus_are_on_the_screen_before_textual_is_imported(tmp_path: Path, envir
         assert attributes(terminal) == before
 
 
+def test_the_picture_stays_with_its_age_until_the_first_snapshot_comes(tmp_path: Path, environment: dict[str, str]) -> None:
+    (tmp_path / "slow" / "textual.py").unlink()
+    (tmp_path / "slow" / "pynvml.py").write_text(WAITS.replace("textual", "pynvml"))
+    with Terminal([*GPUTOP], environment) as terminal:
+        terminal.wait_for(lambda text: gpu_row(text, 7) == (87, "68.0") and "STALE 2" in text)
+        placed = terminal.find("1 GPUs")
+        assert b"starting" not in terminal.received
+        terminal.press("?")
+        terminal.wait_for("Keys")
+        (tmp_path / "go").touch()
+        terminal.press("escape")
+        terminal.wait_for(lambda text: "3 Processes" in text and terminal.find("1 GPUs") == placed and "STALE" not in text)
+        terminal.press("q")
+        assert terminal.wait_exit() == 0
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_meanwhile_restores_the_terminal(environment: dict[str, str], number: signal.Signals) -> None:
     with Terminal([*GPUTOP], environment) as terminal:

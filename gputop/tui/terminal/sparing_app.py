@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from textual import events
@@ -27,7 +27,7 @@ class SparingApp(App[None]):
         self._shown = shown_cells()
         if self._shown is not None:
             self.driver_class = patient(self.driver_class)
-        self._held = False
+        self._held: Callable[[int, int], str] | None = None
         self._late = False
         """Whether a frame was skipped because the previous one was in transit."""
 
@@ -75,7 +75,7 @@ class SparingApp(App[None]):
 
     def _display(self, screen: Screen[Any], renderable: Any) -> None:
         """Display an update of a screen, unless ``hold`` keeps what is there, or the last one has not arrived yet."""
-        if self._held:
+        if self._held is not None:
             return
         pace = self._pace
         if pace is not None and pace.is_behind and self._shown is not None:
@@ -95,14 +95,26 @@ class SparingApp(App[None]):
             self._late = False
             self.screen.refresh(layout=True)
 
-    def hold(self) -> None:
-        """Keep what another part of the program has drawn on the terminal, until ``release``."""
-        self._held = True
+    def hold(self, picture: Callable[[int, int], str]) -> None:
+        """Keep what another part of the program has drawn on the terminal, until ``release``.
+
+        ``picture`` returns what to write to draw it again on that many columns and rows.
+        """
+        self._held = picture
+
+    def draw_held(self) -> bool:
+        """Draw again what ``hold`` keeps; return False if it keeps nothing."""
+        driver = driver_of(self)
+        if self._held is None or driver is None:
+            return False
+        driver.write(self._held(*self.size))
+        driver.flush()
+        return True
 
     def release(self) -> None:
         """Resume drawing."""
-        if self._held:
-            self._held = False
+        if self._held is not None:
+            self._held = None
             self.draw_anew()
 
     def draw_anew(self) -> None:
