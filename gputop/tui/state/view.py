@@ -70,8 +70,10 @@ class View:
 
     @property
     def involved_devices(self) -> frozenset[str]:
-        """UUIDs of the devices that the first finding is about."""
-        return frozenset(self.findings[0].devices) if self.findings else frozenset()
+        """UUIDs of the devices that the first finding is about; none if it is about all of several: marks tell nothing then."""
+        found = frozenset(self.findings[0].devices) if self.findings else frozenset()
+        devices = self.snapshot.devices
+        return frozenset() if len(devices) > 1 and found.issuperset(device.uuid for device in devices) else found
 
     @property
     def involved_pids(self) -> frozenset[int]:

@@ -239,6 +239,13 @@ def test_involved_devices_are_marked() -> None:
     assert [row[0] for row in rows[:8]] == ["▸", *" " * 7]
 
 
+def test_a_finding_about_every_device_marks_none() -> None:
+    view = dashboards.one_gpu()
+    every = replace(view.findings[0], devices=tuple(device.uuid for device in view.snapshot.devices))
+    rows = texts(draw_gpus(replace(view, findings=(every, *view.findings[1:])), 76, 22).lines)
+    assert [row[0] for row in rows[:8]] == [" "] * 8
+
+
 def test_virtual_gpus_are_named_and_explained() -> None:
     drawing = draw_gpus(dashboards.virtual(), 76, 20)
     assert plain(drawing.title) == "GPUs · 2 virtual"
