@@ -200,11 +200,15 @@ class ProcessRun:
     run_id: str | None = None
     """The run in ``Snapshot.runs`` that contains its curve; None while no curve is known."""
     outputs: tuple[str, ...] = ()
-    """The files from which that curve is read."""
+    """The files from which that curve is read; of a run that has ended without a curve, those that it printed to."""
     curves: tuple[ProcessCurve, ...] = ()
     """All its curves, the best first; that of ``run_id`` is one of them."""
     starting: bool = False
     """Whether gputop started it and has not seen a training step yet."""
+    ended_at: float | None = None
+    """When it was seen to have ended: wall clock; None while it is alive."""
+    failed: bool = False
+    """Whether its output shows that it failed. Otherwise, nothing shows how it ended."""
 
     @property
     def devices(self) -> tuple[str, ...]:

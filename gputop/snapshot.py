@@ -80,20 +80,31 @@ __all__ = [
 
 SCHEMA_VERSION = 1
 
-RunState = Literal["starting", "running", "stalled", "unheard", "finished", "failed", "killed", "stopped"]
+RunState = Literal["starting", "running", "stalled", "unheard", "finished", "failed", "killed", "stopped", "ended"]
 """State of a run and of each of its ranks.
 
 "starting": nothing logged yet; "stalled": a signal has stopped the process; "unheard": it runs on another machine that shares
 the directory and has not written to its journal for long, so it may have ended; "finished": ended with exit code 0;
-"failed": ended with another exit code; "killed": ended by a signal or without notice; "stopped": ended on request or by Ctrl-C.
+"failed": ended with another exit code; "killed": ended by a signal or without notice; "stopped": ended on request or by Ctrl-C;
+"ended": an untracked run whose processes are gone: nothing shows how it ended.
 """
 LIVE_STATES: frozenset[RunState] = frozenset({"starting", "running", "stalled", "unheard"})
 """The process exists, or may exist."""
 FAILED_STATES: frozenset[RunState] = frozenset({"failed", "killed"})
 """The run or rank ended, and nobody asked for that."""
-ENDED_STATES: frozenset[RunState] = FAILED_STATES | {"finished", "stopped"}
+ENDED_STATES: frozenset[RunState] = FAILED_STATES | {"finished", "stopped", "ended"}
 
-WORST_FIRST: tuple[RunState, ...] = ("failed", "killed", "stalled", "running", "starting", "unheard", "stopped", "finished")
+WORST_FIRST: tuple[RunState, ...] = (
+    "failed",
+    "killed",
+    "stalled",
+    "running",
+    "starting",
+    "unheard",
+    "stopped",
+    "ended",
+    "finished",
+)
 """A run's state is the first of these that one of its ranks has."""
 
 JobState = Literal["waiting", "starting", "running", "finished", "failed", "stopped", "killed", "lost"]
@@ -315,6 +326,8 @@ class Snapshot:
 
     Where curves are known, ``runs`` holds them under ``ProcessRun.curve_ids``.
     """
+    ended_runs: tuple[ProcessRun, ...] = ()
+    """Untracked runs that have ended since gputop began to watch, the newest first; ``runs`` holds their curves, too."""
     interfaces: tuple[Interface, ...] = ()
     """Network interfaces and RDMA ports; read only while a run has ranks on other machines."""
     paths: tuple[NetworkPath, ...] = ()
@@ -328,7 +341,7 @@ class Snapshot:
     @property
     def untracked_ids(self) -> frozenset[str]:
         """The runs that exist only as curves of untracked runs."""
-        return frozenset().union(*(run.curve_ids for run in self.process_runs))
+        return frozenset().union(*(run.curve_ids for run in (*self.process_runs, *self.ended_runs)))
 
     def to_json(self, compact: bool = False) -> str:
         """Return the snapshot as one line of JSON, without a newline.

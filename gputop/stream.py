@@ -30,6 +30,7 @@ _ROWS: tuple[tuple[str, Any, str], ...] = (
     ("devices", Device, "uuid"),
     ("processes", Process, "pid"),
     ("process_runs", ProcessRun, "key"),
+    ("ended_runs", ProcessRun, "key"),
     ("runs", Run, "run_id"),
 )
 """The lists whose records come again and again, and the field that identifies a record."""

@@ -158,6 +158,7 @@ class Sampler:
             notes=(*_notes(reading, processes), *self._failed),
             logs=logs,
             process_runs=foreign or (),
+            ended_runs=curves.ended_runs if curves is not None else (),
             interfaces=network.interfaces if network is not None else (),
             paths=network.paths if network is not None else (),
             launches=self._read("The jobs of launches", self._launch_parts) or (),

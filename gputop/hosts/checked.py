@@ -25,6 +25,7 @@ MOST = {
     "processes": 4096,
     "runs": 1024,
     "process_runs": 1024,
+    "ended_runs": 64,
     "communicators": 256,
     "logs": 256,
     "notes": 64,

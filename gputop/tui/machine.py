@@ -116,11 +116,11 @@ class Machine:
 
     def _shown_run(self, latest: Snapshot) -> str | None:
         """Return the user's choice while it exists, else the newest live run, of those that use a GPU if there are any,
-        else the newest run. None if only untracked runs are alive, and one of them is newer than every tracked run.
+        else the newest run. None if no tracked run is alive, and an untracked one is newer than every run with a curve.
         """
         if any(run.run_id == self.chosen_run for run in latest.runs):
             return self.chosen_run
         newest = newest_run(latest.runs, self._runs_on_gpus)
-        if newest is None or is_outlived(newest, latest.process_runs):
+        if newest is None or is_outlived(newest, (*latest.process_runs, *latest.ended_runs)):
             return None
         return newest.run_id

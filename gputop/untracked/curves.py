@@ -17,6 +17,7 @@ from typing import NamedTuple
 from gputop.process import ProcessCurve, ProcessRun
 from gputop.snapshot import LogMatch, Points, Rank, Run
 from gputop.sources.host import procfs
+from gputop.untracked.ended import Ended, EndedRuns, as_ended
 from gputop.untracked.followed import Curve, FollowedRun, Key
 from gputop.untracked.kinds import ORDER, OUTPUT
 
@@ -42,6 +43,8 @@ class Curves(NamedTuple):
     points: tuple[Points, ...]
     logs: tuple[LogMatch, ...] = ()
     """The error texts in the output of the runs, including those that ended recently."""
+    ended_runs: tuple[ProcessRun, ...] = ()
+    """The runs that have ended since the first poll, the newest first; their curves are in ``runs``, too."""
 
 
 class UntrackedCurves:
@@ -60,6 +63,7 @@ class UntrackedCurves:
         self._ended: dict[str, tuple[FollowedRun, float]] = {}
         self._shared_output: set[str] = set()
         self._ids: dict[tuple[str, int, float | None], str | None] = {}
+        self._over = EndedRuns()
 
     def poll(
         self, found: Sequence[ProcessRun], tracked: Collection[int] = (), lost: Callable[[Exception], object] | None = None
@@ -93,16 +97,10 @@ class UntrackedCurves:
                 process_runs.append(run)
                 continue
             curves = _curves_of(followed_run, run, claims, owned, runs, points)
-            own = next((curve for curve in curves if not curve.shared), None)
-            process_runs.append(
-                replace(
-                    run,
-                    curves=tuple(curves),
-                    run_id=own.run_id if own is not None else None,
-                    outputs=own.files if own is not None else (),
-                )
-            )
-        return Curves(tuple(process_runs), tuple(runs.values()), tuple(points), self._logs(claims))
+            process_runs.append(_with_curves(run, curves))
+        self._over.see(process_runs, runs, known, tracked)
+        ended_runs = [_last_of(item, claims, owned, runs, points) for item in self._over]
+        return Curves(tuple(process_runs), tuple(runs.values()), tuple(points), self._logs(claims), tuple(ended_runs))
 
     def _logs(self, claims: Counter[str | tuple[int, int]]) -> tuple[LogMatch, ...]:
         """Return the error texts of the runs, except for those that share their output with another one."""
@@ -142,6 +140,45 @@ class UntrackedCurves:
         with_text = [run_id for run_id, (followed, _) in recent if followed.error_texts][-ENDED_MAX:]
         self._ended = {run_id: item for run_id, item in recent if run_id in with_text or item[0].lingers}
         return known
+
+
+def _with_curves(run: ProcessRun, curves: Sequence[ProcessCurve]) -> ProcessRun:
+    own = next((curve for curve in curves if not curve.shared), None)
+    run_id, outputs = (own.run_id, own.files) if own is not None else (None, ())
+    return replace(run, curves=tuple(curves), run_id=run_id, outputs=outputs)
+
+
+def _last_of(
+    item: Ended,
+    claims: Counter[str | tuple[int, int]],
+    owned: frozenset[Path],
+    runs: dict[str, Run],
+    points: list[Points],
+) -> ProcessRun:
+    """Return a run that has ended, and add its curves to ``runs`` and ``points``, with what was read after its end."""
+    followed = item.followed
+    if followed is not None:
+        is_read = not followed.lingers
+        last: dict[str, Run] = {}
+        new: list[Points] = []
+        known = item.run.curve_ids
+        curves = [
+            curve
+            for curve in _curves_of(followed, item.run, claims, owned, last, new)
+            if curve.run_id in known or not (known or curve.shared)
+        ]
+        if curves:
+            item.run = _with_curves(item.run, curves)
+            item.curves |= {curve.run_id: as_ended(last[curve.run_id], item.run.ended_at) for curve in curves}
+            points += [each for each in new if each.run_id in item.curves and each.run_id not in runs]
+        elif not known:
+            item.run = replace(item.run, outputs=followed.printed_files)
+        if any(match.job_state == "failed" for match in followed.error_texts):
+            item.run = replace(item.run, failed=True)
+        item.followed = None if is_read else followed
+    for run_id, curve in item.curves.items():
+        runs.setdefault(run_id, curve)
+    return item.run
 
 
 def _claims(followed: FollowedRun) -> set[str | tuple[int, int]]:

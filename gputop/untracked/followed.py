@@ -211,8 +211,15 @@ class FollowedRun:
         except Exception as error:  # noqa: BLE001 - as above
             self.failure = error
 
+    @property
+    def printed_files(self) -> tuple[str, ...]:
+        """The files that it prints to."""
+        return tuple(dict.fromkeys(str(path) for rank in list(self._printed.values()) for path in list(rank.files)))
+
     def _read_last_words(self) -> None:
         until = time.monotonic() + LAST_WORDS_S
+        if not self._dropped:
+            self._read_known(time.monotonic() + TURN_S)
         while self.errors is not None and self.errors.reads_something and not self._dropped:
             ended = time.monotonic() >= until
             if self._pane is not None:
@@ -241,7 +248,13 @@ class FollowedRun:
                 self._take_in_logs(log_files(run, own.union(*(item.paths for item in found))))
             if not run.starting:  # gputop reads the output of what it started itself
                 self._to_judge = printed
-        until = time.monotonic() + TURN_S
+        self._read_known(time.monotonic() + TURN_S)
+        if began >= self._pane_due_s and not self._has_values():
+            self._pane_due_s = began + PANE_S
+            self._read_pane(run)
+
+    def _read_known(self, until: float) -> None:
+        """Read on in the files that are known."""
         self._read_sources(until)
         for rank in self._printed.values():
             for file in list(rank.files.values()):
@@ -252,9 +265,6 @@ class FollowedRun:
             self._logs.read(self.lock)
             with self.lock:
                 self.curves[_LOGS].files = dict(self._logs.files)
-        if began >= self._pane_due_s and not self._has_values():
-            self._pane_due_s = began + PANE_S
-            self._read_pane(run)
 
     def _scan_for_errors(self, run: ProcessRun) -> None:
         if not self._explained:

@@ -18,6 +18,7 @@ STATE_STYLES: Mapping[RunState, str] = {
     "stalled": "warn",
     "unheard": "warn",
     "stopped": "dim",
+    "ended": "dim",
     "failed": "bad",
     "killed": "bad",
 }

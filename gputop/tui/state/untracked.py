@@ -12,11 +12,12 @@ TAG = "untracked"
 
 def listed_runs(snapshot: Snapshot) -> tuple[Run, ...]:
     """Return the runs of a snapshot, including those known only by their processes; untracked ones have a tag."""
-    if not snapshot.process_runs:
+    untracked = (*snapshot.process_runs, *snapshot.ended_runs)
+    if not untracked:
         return snapshot.runs
-    curves = {run_id for run in snapshot.process_runs if not run.starting for run_id in run.curve_ids}
+    curves = {run_id for run in untracked if not run.starting for run_id in run.curve_ids}
     runs = (replace(run, tags=(*run.tags, TAG)) if run.run_id in curves else run for run in snapshot.runs)
-    return (*runs, *(_as_run(run) for run in snapshot.process_runs if not run.curve_ids))
+    return (*runs, *(_as_run(run) for run in untracked if not run.curve_ids))
 
 
 def processes_of(run_id: str | None, snapshot: Snapshot) -> ProcessRun | None:
@@ -31,7 +32,7 @@ def without_curve(run_id: str, snapshot: Snapshot) -> ProcessRun | None:
 
 
 def _as_run(run: ProcessRun) -> Run:
-    state: RunState = "starting" if run.starting else "running"
+    state: RunState = "starting" if run.starting else "running" if run.ended_at is None else "ended"
     ranks = tuple(  # processes without a number are counted by their run only
         Rank(rank.rank, rank.pid, local_rank=rank.local_rank, world_size=run.world_size, state=state)
         for rank in run.ranks
@@ -42,6 +43,7 @@ def _as_run(run: ProcessRun) -> Run:
         name=run.name,
         state=state,
         created_at=run.started_at,
+        ended_at=run.ended_at,
         world_size=run.world_size,
         command=run.command,
         ranks=ranks,

@@ -119,7 +119,7 @@ def _is_alive(run: Run) -> bool:
 
 
 def is_outlived(run: Run, others: Sequence[ProcessRun]) -> bool:
-    """Return whether a run has ended, and an untracked one began later and is alive."""
+    """Return whether a run has ended, and one of the untracked ``others`` began later."""
     return not _is_alive(run) and any((other.started_at or 0.0) > (run.created_at or 0.0) for other in others)
 
 

@@ -9,6 +9,7 @@ from textual.binding import Binding, BindingType
 from gputop.tui.drawing.line import Drawing, Line
 from gputop.tui.drawing.loss import LossChart
 from gputop.tui.drawing.training import draw_training
+from gputop.tui.drawing.untracked.ended import draw_ended_runs
 from gputop.tui.drawing.untracked.pane import draw_its_curve, draw_process_runs, run_at, untracked_run
 from gputop.tui.state.view import View
 from gputop.tui.widgets.lines import LinesWidget
@@ -29,6 +30,8 @@ class TrainingPane(ViewPane):
         """Return the numbers and the chart; what processes show, if only untracked runs are alive."""
         if view.run is None and view.snapshot.process_runs:
             return draw_process_runs(view, columns, rows)
+        if view.run is None and view.snapshot.ended_runs:
+            return draw_ended_runs(view, columns, rows)
         run = untracked_run(view)
         if run is not None:
             return draw_its_curve(view, run, self._chart, columns, rows)

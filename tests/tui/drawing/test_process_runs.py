@@ -11,6 +11,7 @@ from gputop.snapshot import Ancestor, ProcessCurve, ProcessRank, ProcessRun, Run
 from gputop.tui.drawing.doctor.pane import draw_doctor
 from gputop.tui.drawing.line import plain
 from gputop.tui.drawing.loss import LossChart
+from gputop.tui.drawing.untracked.ended import draw_ended_runs
 from gputop.tui.drawing.untracked.pane import draw_its_curve, draw_process_runs, tracking_command, untracked_run
 from gputop.tui.state.view import is_outlived, newest_run
 from tests import samples
@@ -192,3 +193,45 @@ def test_among_several_runs_a_finding_names_the_untracked_one_of_its_processes()
         beside, snapshot=replace(beside.snapshot, process_runs=(replace(job, run_id=view.snapshot.runs[0].run_id),))
     )
     assert "old_job.py" not in plain(draw_doctor(curve, 100, 1).lines[0]), "the tracked run is its curve: there is no other"
+
+
+def test_a_run_that_has_ended_says_when_it_did_and_where_its_output_is() -> None:
+    ended = replace(RUN, ended_at=samples.EPOCH - 73, outputs=("/home/ada/nohup.out",))
+    failed = replace(OTHER, name="crash.py", started_at=samples.EPOCH - 4000, ended_at=samples.EPOCH - 3700, failed=True)
+    drawing = draw_ended_runs(view_of([replace(SNAPSHOT, ended_runs=(ended, failed))]), 90, 12)
+    assert [plain(drawing.title), *(plain(row).rstrip() for row in drawing.lines)] == [
+        "Training · 2 ended",
+        "train.py  torchrun, 4 ranks  ended 1m13s ago, after 1d02h  ada",
+        "GPU 0-3  exit code unknown, because gputop did not start it",
+        "It printed to /home/ada/nohup.out.",
+        "Not tracked. For its loss, start it the next time with:",
+        "  gputop run -- torchrun … train.py …",
+        "",
+        "crash.py  1 process  ended 1h01m ago, after 5m  its output shows that it failed",
+    ]
+    unknown = draw_ended_runs(view_of([replace(SNAPSHOT, ended_runs=(replace(ended, outputs=()),))]), 90, 12)
+    assert plain(unknown.lines[2]) == "No file with its output or its loss is known."
+
+
+def test_the_curve_of_a_run_that_has_ended_stays_with_the_command_that_keeps_it() -> None:
+    shown = samples.snapshot()
+    (run,) = shown.runs
+    curve = ProcessCurve(run.run_id, "TensorBoard", ("/home/ada/my runs/events.out.tfevents.1.node7.4000.0",))
+    ended = replace(RUN, run_id=run.run_id, curves=(curve,), ended_at=shown.time - 5)
+    ranks = tuple(replace(rank, state="ended") for rank in run.ranks)
+    over = replace(shown, runs=(replace(run, state="ended", ranks=ranks),), ended_runs=(ended,), processes=())
+    view = replace(view_of([over]), run_id=run.run_id)
+    found = untracked_run(view)
+    assert found is ended
+    lines = [plain(row).rstrip() for row in draw_its_curve(view, found, LossChart(), 120, 20).lines]
+    assert "ended 5s ago, after 1d02h  exit code unknown" in lines[0]
+    assert lines[1] == "keep its curve: gputop runs import '/home/ada/my runs/events.out.tfevents.1.node7.4000.0'"
+    assert "loss" in lines[2]
+
+
+def test_a_run_that_has_ended_without_a_curve_is_shown_before_older_runs() -> None:
+    (run,) = samples.snapshot().runs
+    old = replace(run, state="finished", created_at=samples.EPOCH - 5000, ranks=())
+    later = replace(OTHER, started_at=samples.EPOCH - 4000, ended_at=samples.EPOCH)
+    assert is_outlived(old, [later])
+    assert not is_outlived(replace(old, created_at=samples.EPOCH - 3000), [later])

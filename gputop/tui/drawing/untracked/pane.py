@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import shlex
 from collections.abc import Mapping, Sequence
 
 from gputop import units
@@ -63,25 +65,38 @@ def untracked_run(view: View) -> ProcessRun | None:
 
 
 def run_of_curve(view: View, run_id: str | None) -> ProcessRun | None:
-    """Return the untracked run whose curve is shown as the run ``run_id``; None if that run is tracked or has ended."""
-    return next((run for run in view.snapshot.process_runs if run_id in run.curve_ids), None)
+    """Return the untracked run whose curve is shown as the run ``run_id``, alive or ended; None if that run is tracked."""
+    every = (*view.snapshot.process_runs, *view.snapshot.ended_runs)
+    return next((run for run in every if run_id in run.curve_ids), None)
 
 
 def draw_its_curve(view: View, run: ProcessRun, chart: LossChart, width: int, height: int) -> Drawing:
     """Return the training pane of a run whose curve comes from its files: which files, and what its processes show."""
     devices = {device.uuid: device for device in view.snapshot.devices}
     parts = [line((ranks_text(run), "text")), line((gpus_text(run, devices), "text")), age(run, view.snapshot.time)]
-    parts += [line((text, "warn")) for text in absent(run)]
-    drawing = draw_training(view, chart, width, max(1, height - 1))
+    parts += [line((text, "warn")) for text in absent(run)] if run.ended_at is None else [how_it_ended(run)]
+    head = [joined(parts, _GAP), *_how_to_keep_it(view, run)]
+    drawing = draw_training(view, chart, width, max(1, height - len(head)))
     step = view.run.step if view.run is not None else None
     title = [line(("Training: ", "title"), (clean(run.name), "title"))]
     if step is not None and view.run is not None:
         counted = "line" if run_numbers.counts_lines(view.run) else "step"
         title.append(line((f"{counted} {units.count(step)}", "text")))
-    title.append(line((STARTING if run.starting else NOT_TRACKED, "warn"), (f", {_origin(view, run)}", "dim")))
+    state = STARTING if run.starting else NOT_TRACKED if run.ended_at is None else f"{NOT_TRACKED}, ended"
+    title.append(line((state, "warn"), (f", {_origin(view, run)}", "dim")))
     return drawing._replace(
-        title=joined(title, Span(" · ", "dim")), lines=(clip(joined(parts, _GAP), width), *drawing.lines)[: max(1, height)]
+        title=joined(title, Span(" · ", "dim")),
+        lines=(*(clip(part, width) for part in head), *drawing.lines)[: max(1, height)],
     )
+
+
+def _how_to_keep_it(view: View, run: ProcessRun) -> list[Line]:
+    """Return the command that stores the curve of a run that has ended: gputop itself forgets it when it quits."""
+    curve = next((curve for curve in run.curves if curve.run_id == view.run_id and curve.files), None)
+    if run.ended_at is None or curve is None or view.remote is not None:
+        return []
+    path = os.path.commonpath(curve.files) if len(curve.files) > 1 else curve.files[0]
+    return [line(("keep its curve: ", "dim"), (f"gputop runs import {shlex.quote(clean(path))}", "key"))]
 
 
 def _origin(view: View, run: ProcessRun) -> str:
@@ -195,11 +210,26 @@ def absent(run: ProcessRun) -> list[str]:
 
 
 def age(run: ProcessRun, now: float) -> Line:
-    """Return "up 1d02h"."""
-    age = max(1.0, math.floor(now - run.started_at)) if run.started_at is not None else None
-    if age is not None and age > 600:
-        age -= age % 60  # a job that is hours old does not need its seconds on screen
-    return line(("up ", "dim"), (units.duration(age).replace("m00s", "m"), "text"))
+    """Return "up 1d02h", or "ended 12s ago, after 1d02h"."""
+    until = now if run.ended_at is None else run.ended_at
+    took = _rough(until - run.started_at) if run.started_at is not None else units.UNKNOWN
+    if run.ended_at is None:
+        return line(("up ", "dim"), (took, "text"))
+    return line(("ended ", "warn"), (f"{_rough(now - run.ended_at)} ago", "warn"), (", after ", "dim"), (took, "text"))
+
+
+def _rough(seconds: float) -> str:
+    seconds = max(1.0, math.floor(seconds))
+    if seconds > 600:
+        seconds -= seconds % 60  # what took hours does not need its seconds on screen
+    return units.duration(seconds).replace("m00s", "m")
+
+
+def how_it_ended(run: ProcessRun) -> Line:
+    """Return what is known of how a run ended."""
+    if run.failed:
+        return line(("its output shows that it failed", "bad"))
+    return line(("exit code unknown, because gputop did not start it", "dim"))
 
 
 def load(run: ProcessRun, devices: Mapping[str, Device]) -> list[Line]:
