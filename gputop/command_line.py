@@ -10,6 +10,21 @@ PYTHON_FLAGS_WITH_VALUE = frozenset({"-W", "-X", "--check-hash-based-pycs"})
 _LOCAL_RANK = re.compile(r"--local[-_]rank(=.*)?$")
 _PYTHON = re.compile(r"(python|pypy)[\d.]*$")
 _SPAWNED = "multiprocessing.spawn"
+_TOOLS = frozenset(
+    (
+        *("pytest", "py.test", "unittest", "tox", "nox", "nose2", "_jb_pytest_runner", "_jb_unittest_runner"),
+        *("pylint", "flake8", "ruff", "mypy", "dmypy", "pyright", "black", "isort", "pre-commit"),
+        *("pip", "pip3", "pipx", "uv", "poetry", "conda", "mamba"),
+        *("jupyter", "jupyter-lab", "jupyter-notebook", "jupyter-server", "jupyterlab", "jupyter_server", "notebook"),
+        *("jupyterhub", "jupyterhub-singleuser", "tensorboard", "mlflow", "wandb", "aim"),
+        *("pylsp", "jedi-language-server", "jedi_language_server", "lsp_server", "sphinx-build", "mkdocs", "gputop"),
+    )
+)
+"""Programs that may load torch and never train, by the names of their scripts or modules."""
+_TOOLS_BELOW = ("/ray/dashboard/", "/ray/_private/", "/ray/autoscaler/", "/debugpy/adapter", "/vscode_pytest/")
+"""The same, by their folders."""
+_TEST_WORKER = "exec(eval(sys.stdin.readline()))"
+"""How pytest-xdist starts its workers."""
 _KERNELS = ("ipykernel", "colab_kernel")
 
 
@@ -26,6 +41,17 @@ def is_spawned(command: Sequence[str] | None) -> bool:
 def is_notebook_kernel(command: Sequence[str] | None) -> bool:
     """Return whether the process runs the cells of a notebook."""
     return any(kernel in word for word in command or () for kernel in _KERNELS)
+
+
+def is_tool(command: Sequence[str] | None) -> bool:
+    """Return whether a command runs a tool that never trains, though it may load torch: a test runner, a linter, an
+    installer, a notebook's server (not its kernel), a language server, or a dashboard."""
+    words = script_words(command)
+    if not words:
+        return any(_TEST_WORKER in word for word in command or ())
+    program = words[1] if words[0] == "-m" and len(words) > 1 else words[0].rpartition("/")[2]
+    names = {program, program.removesuffix(".py"), program.partition(".")[0]}
+    return not names.isdisjoint(_TOOLS) or any(part in words[0] for part in _TOOLS_BELOW)
 
 
 def is_session(command: Sequence[str] | None) -> bool:

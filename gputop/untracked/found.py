@@ -2,7 +2,7 @@
 
 A run is a group of processes (``gputop.groups``) in which a rank computes on a device, has a rank's environment, or looks like
 training on the CPU. A process that writes or has written a journal belongs to a tracked run instead. Whether a program on a GPU
-is training is unknown, so nothing here claims it.
+is training is unknown, so nothing here claims it; but tools such as test runners and installers are no runs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from gputop.command_line import is_spawned, script_name, script_words
+from gputop.command_line import is_spawned, is_tool, script_name, script_words
 from gputop.groups import (
     DEAD_STATES,
     NUMBERS_BY_LAUNCHER,
@@ -142,6 +142,8 @@ def _run(
     command = first.command
     if is_spawned(command) and first.ppid is not None:
         command = parent.command if parent is not None else tuple(command_of(first.ppid) or ())
+    if is_tool(command):
+        return None
     worlds = [_number(process, 2) for process in ranks]
     started = any(_is_started_by_gputop(process, state_dir) for process in alive)
     given = first.environment.gputop_name if started and first.environment is not None else None

@@ -210,6 +210,15 @@ def test_other_processes_are_not_untracked_runs(process: Process) -> None:
     assert process_runs([process]) == ()
 
 
+def test_a_test_runner_is_no_run_with_a_gpu_nor_are_its_children() -> None:
+    tests = python(7, 0, command=("python", "-m", "pytest"))
+    spawned = [python(8 + n, n, ppid=7, command=("python", "-c", "from multiprocessing.spawn import x")) for n in range(2)]
+    assert process_runs([tests]) == ()
+    assert process_runs([replace(tests, devices=()), *spawned]) == ()
+    assert process_runs(spawned, command_of=lambda pid: ("python", "-m", "pytest")) == ()
+    assert len(process_runs(spawned, command_of=lambda pid: ("python", "train.py"))) == 1
+
+
 def test_a_tracked_rank_makes_its_whole_group_tracked() -> None:
     assert process_runs([torchrun(0, 0, run_id="run-1"), torchrun(1, 1)]) == ()
 

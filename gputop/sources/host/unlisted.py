@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from itertools import chain
 
+from gputop.command_line import is_tool
 from gputop.groups import WORKER_NAME
 from gputop.process import WaitingLauncher
 from gputop.sources.host import procfs
@@ -26,7 +27,11 @@ CROWDED_CPU_PERCENT = 10.0
 TRAINING_AGE_S = 5.0
 """A younger process is still importing, which also keeps it busy."""
 TRAINING_LINGER_S = 30.0
-"""How long such a process stays listed after it was last this busy: an evaluation or a checkpoint is not the end."""
+TRAINING_LINGER_MAX_S = 600.0
+"""How long such a process stays listed after it was last this busy: an evaluation, an upload or a hang is not the end. At least
+the first, and as long as it was this busy, up to the second."""
+STOPPED_STATE = "T"
+"""A signal has stopped the process: it counts as training if it used the CPU for ``TRAINING_AGE_S``."""
 
 
 class UnlistedTrainings:
@@ -41,6 +46,8 @@ class UnlistedTrainings:
         self._waiting_ranks = WaitingRanks(book)
         self._training: dict[tuple[int, int], float] = {}
         """Process -> until when it stays listed."""
+        self._began: dict[tuple[int, int], float] = {}
+        """Process -> since when it is listed."""
         self._waiting: set[int] = set()
         self._forking: set[int] = set()
         """The parents that only wait for what they have forked: without them, each copy would look like a run of its own."""
@@ -77,10 +84,13 @@ class UnlistedTrainings:
                 since = queued.get(key) if key in before else (0, now_s - facts.age_s)
                 share += self._queued_percent(facts, since, now_s)
             busy = share > TRAINING_CPU_PERCENT and facts.age_s >= TRAINING_AGE_S
-            if busy and self._book.torch_mapped(facts, now_s) and not self._works_for_another(facts, listed):
-                self._training[key] = now_s + TRAINING_LINGER_S
+            busy |= facts.stat.state == STOPPED_STATE and ticks >= TRAINING_AGE_S * procfs.TICKS_PER_S
+            if busy and self._book.torch_mapped(facts, now_s) and self._may_train(facts, listed):
+                busy_s = now_s - self._began.setdefault(key, now_s)
+                self._training[key] = now_s + min(max(TRAINING_LINGER_S, busy_s), TRAINING_LINGER_MAX_S)
             elif lingering.get(key, 0.0) > now_s:
                 self._training[key] = lingering[key]
+        self._began = {key: since for key, since in self._began.items() if key in self._training}
         shown = {*listed, *(pid for pid, _ in self._training)}
         self._waiting = self._waiting_ranks.find(pythons, shown, now_s)
         self.launchers = self._waiting_launchers.find(pythons)
@@ -100,10 +110,12 @@ class UnlistedTrainings:
             return 0.0
         return 100 * (queued_ns - before[0]) / 1e9 / max(now_s - before[1], procfs.MIN_PERIOD_S)
 
-    def _works_for_another(self, facts: Facts, listed: Collection[int]) -> bool:
-        """Return whether the process works for a listed process, as a DataLoader worker or a compiler."""
+    def _may_train(self, facts: Facts, listed: Collection[int]) -> bool:
+        """Return whether the process neither works for a listed one, as a DataLoader worker or a compiler does, nor is a
+        tool."""
         parent = facts.stat.ppid
-        return facts.stat.comm == WORKER_NAME or parent in listed or any(pid == parent for pid, _ in self._training)
+        works = facts.stat.comm == WORKER_NAME or parent in listed or any(pid == parent for pid, _ in self._training)
+        return not works and not is_tool(procfs.command_line_of(facts.stat.pid))
 
 
 def _parents_of_copies(pythons: Collection[Facts], shown: Collection[int]) -> set[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -382,6 +383,7 @@ def test_training_on_the_cpu_is_listed_and_other_work_is_not(processes: Processe
     reader = watch_training(monkeypatch)
     # On a busy machine, the worker may get a share of the CPU before its parent does, and counts as training until it has.
     monkeypatch.setattr(host_unlisted, "TRAINING_LINGER_S", 0.5)
+    monkeypatch.setattr(host_unlisted, "TRAINING_LINGER_MAX_S", 0.5)
     time.sleep(0.3)
     worker = int(words[0])
     found = eventually(lambda: listed(reader), lambda found: training.pid in found and worker not in found)
@@ -451,11 +453,33 @@ def test_training_on_the_cpu_stays_listed_while_it_pauses(processes: Processes, 
 
 def test_training_on_the_cpu_leaves_the_list_when_it_rests_long(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
     child, _ = processes.ready(BUSY)
-    monkeypatch.setattr(host_unlisted, "TRAINING_LINGER_S", 0.0)
+    monkeypatch.setattr(host_unlisted, "TRAINING_LINGER_MAX_S", 0.0)
     reader = watch_training(monkeypatch)
     eventually(lambda: listed(reader), lambda found: child.pid in found)
     monkeypatch.setattr(host_unlisted, "TRAINING_CPU_PERCENT", 1e9)
     assert child.pid not in listed(reader)
+
+
+def test_a_training_on_the_cpu_that_a_signal_stopped_is_listed(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped, _ = processes.ready(BUSY)
+    idle, _ = processes.ready(IDLE)
+    time.sleep(0.5)
+    for process in (stopped, idle):
+        process.send_signal(signal.SIGSTOP)
+    stat = procfs.read_stat(idle.pid)
+    assert stat is not None
+    monkeypatch.setattr(host_unlisted, "TRAINING_CPU_PERCENT", 1e9)
+    monkeypatch.setattr(host_unlisted, "TRAINING_AGE_S", (stat.cpu_ticks + 1) / procfs.TICKS_PER_S)
+    assert listed(HostReader()) & {stopped.pid, idle.pid} == {stopped.pid}
+
+
+def test_a_tool_is_no_training(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
+    training, _ = processes.ready(BUSY)
+    tests, _ = processes.ready(argv=(processes.script("pytest", BUSY),))
+    reader = watch_training(monkeypatch)
+    assert tests.pid not in eventually(lambda: listed(reader), lambda found: training.pid in found)
+    time.sleep(0.3)
+    assert tests.pid not in listed(reader)
 
 
 def test_the_machine() -> None:

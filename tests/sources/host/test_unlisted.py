@@ -45,6 +45,7 @@ def queued_s(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The time in the queue since the process started, in seconds, for a test to change."""
     found = [0.0]
     monkeypatch.setattr(procfs, "read_queued_ns", lambda pid: int(found[0] * 1e9))
+    monkeypatch.setattr(procfs, "command_line_of", lambda pid: ("python", "train.py"))  # these tests run in a tool
     return found
 
 
@@ -75,3 +76,18 @@ def test_a_wait_since_the_start_counts_at_the_first_search(queued_s: list[float]
     book.use(core_s=LONG_S * 0.2)
     queued_s[0] = LONG_S * 0.8
     assert UnlistedTrainings(book).pids(0.0, ()) == {os.getpid()}
+
+
+def test_what_trained_for_long_stays_listed_for_as_long_but_not_for_ever(queued_s: list[float]) -> None:
+    book = OneProcess()
+    found = UnlistedTrainings(book)
+    for now_s in range(0, 110, 10):
+        book.use(core_s=9.0)
+        found.pids(float(now_s), ())
+    assert found.pids(185.0, ()) == {os.getpid()}
+    assert found.pids(195.0, ()) == set()
+    for now_s in range(210, 1310, 10):
+        book.use(core_s=9.0)
+        found.pids(float(now_s), ())
+    assert found.pids(1895.0, ()) == {os.getpid()}
+    assert found.pids(1905.0, ()) == set()
