@@ -11,6 +11,7 @@ from itertools import groupby
 
 from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.levels import Stretch
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings.finding import Confidence, Fact, Finding, Severity
 from gputop.doctor.rules.support import logged, tracked
@@ -46,6 +47,9 @@ FLAT_STEPS = 500
 FLAT_SHARE = 0.01
 FLAT_BAND = 0.05
 """A loss is flat if it ends within 1% of where it began and its averages never left a band of 5% around that (our choice)."""
+FALLS_AGAIN = 0.7
+FALLS_STRETCHES = 4
+"""A loss that has fallen to this share of its peak, in this many averages without a rise of a tenth, recovers (our choice)."""
 _SEEN_FROM_STEP = 50
 _RATE = re.compile(r"^lr(?:/|$)|(?:^|/)(?:lr|learning_rate)$")
 """Frameworks' names for the learning rate: lr, one per parameter group (lr/0), or Transformers' learning_rate."""
@@ -96,7 +100,7 @@ def loss_grows(evidence: Evidence, group: RankGroup) -> Judgement:
     learned = best.mean <= LEARNED * start.mean
     grown = now >= EXPLODED * start.mean or (learned and now >= GROWN_FROM_START * start.mean)
     intended = _begins_anew(series) or _raises_a_term(evidence, group, rank) or _acts_between_steps(evidence, group, rank)
-    sure = grown and not intended
+    sure = grown and not intended and not _falls_again(levels.stretches)
     times = now / best.mean
     title = (
         f"The loss has grown to {units.metric(now)}, {f'{times:.1f}' if times < 100 else units.count(times)} times its lowest"
@@ -140,8 +144,9 @@ J02 = Rule(
         f"the median of the newest {NEWEST} losses is {GROWN_FROM_BEST:g} times the lowest average and {EXPLODED:g} times "
         f"the first, or {GROWN_FROM_START:g} times the first after the run had learned (likely, unless the model is called "
         f"without gradients between {ACTS_SHARE:.0%} of the steps, as in reinforcement learning, the run logs the growing "
-        f"weight of a term, or its steps begin anew in each round); or {BACK_AT_START:g} times the first (possible); only for "
-        "a run with a single loss, or the sum of its losses, that is always positive"
+        f"weight of a term, its steps begin anew in each round, or it has fallen steadily to {FALLS_AGAIN:.0%} of its peak); "
+        f"or {BACK_AT_START:g} times the first (possible); only for a run with a single loss, or the sum of its losses, that is "
+        "always positive"
     ),
     estimated=True,
     mechanism="A step that is too large makes the next gradients larger, and the next steps larger still.",
@@ -240,6 +245,14 @@ def _begins_anew(series: PointSeries) -> bool:
     falls = sum(values[-1] < values[0] for values in rounds[:-1]) / len(rounds[:-1])
     jumps = sum(after[0] > before[-1] for before, after in itertools.pairwise(rounds)) / (len(rounds) - 1)
     return min(falls, jumps) >= ROUNDS_SHARE
+
+
+def _falls_again(stretches: Sequence[Stretch]) -> bool:
+    """Return whether the loss has fallen steadily since its peak, as after a jump to a harder task or other data."""
+    peak = max(range(len(stretches)), key=lambda place: stretches[place].mean)
+    since = [stretch.mean for stretch in stretches[peak:]]
+    steady = all(after <= 1.1 * before for before, after in itertools.pairwise(since))
+    return len(since) >= FALLS_STRETCHES and steady and since[-1] <= FALLS_AGAIN * since[0]
 
 
 def _raises_a_term(evidence: Evidence, group: RankGroup, rank: Rank) -> bool:

@@ -15,6 +15,9 @@ SAVES = 40
 SAVES_MIN = 8
 """Of the newest checkpoints, these many count, and as many must be known (our choice)."""
 SPAN_MIN_S = 10.0
+SAVE_MIN_S = 0.02
+SAVE_LONG_S = 0.1
+"""Shorter saves are those of a toy; from the second on, the finding may be more than possible (our choice)."""
 OFTEN_STEPS = 20.0
 """Checkpoints that are further apart are those of an epoch or an evaluation (our choice)."""
 SHARE_MIN = 0.25
@@ -26,7 +29,7 @@ from torch.distributed.checkpoint import async_save  # writes while training con
 
 
 def saves_too_often(evidence: Evidence, group: RankGroup) -> Judgement:
-    """Judge E07 by the times of checkpoints that come every few steps."""
+    """Judge E07 by the times of checkpoints that come every few steps, and are no trifle."""
     for rank in tracked.ranks_of(group):
         saved = evidence.series(group.run_id, rank.rank, "checkpoint_s")[-SAVES:]
         if len(saved) < SAVES_MIN:
@@ -35,15 +38,16 @@ def saves_too_often(evidence: Evidence, group: RankGroup) -> Judgement:
         taken = [value for value in saved.values[1:] if math.isfinite(value)]
         if span_s < SPAN_MIN_S or not 0 < steps <= OFTEN_STEPS * (len(saved) - 1):
             continue
+        mean_s = sum(taken) / max(1, len(taken))
         share, every = min(1.0, sum(taken) / span_s), steps / (len(saved) - 1)
-        if share < SHARE_MIN:
+        if share < SHARE_MIN or mean_s < SAVE_MIN_S:
             continue
         often = "every step" if every < 1.5 else f"every {units.count(every)} steps"
         finding = tracked.about(
             group,
             "E07",
             "warning",
-            "likely" if share >= SURE_SHARE else "possible",
+            "likely" if share >= SURE_SHARE and mean_s >= SAVE_LONG_S else "possible",
             f"Checkpoints take {share:.0%} of the time: one {often}",
             [
                 Fact(

@@ -91,6 +91,13 @@ def test_a_loss_that_grows_while_the_model_acts_between_its_steps_is_only_possib
         assert finding.confidence == confidence
 
 
+def test_a_loss_that_falls_again_after_a_jump_is_no_more_than_possible() -> None:
+    said = [item for item in play(scenes.harder_task, 70)[-1] if item.id == "J02"]
+    assert [item.confidence for item in said] == ["possible"]
+    lost = [item for item in play(scenes.learned_then_lost, 70)[-1] if item.id == "J02"]
+    assert [item.confidence for item in lost] == ["likely"]
+
+
 @pytest.mark.parametrize(
     ("weight", "grows", "confidence"), [("beta", True, "possible"), ("kl_weight", True, "possible"), ("beta", False, "likely")]
 )

@@ -101,6 +101,10 @@ rewarded = run_with(
     lambda rank, step: falls(rank, step) if step < 220 else 9.0, episodic_return=lambda rank, step: 20.0 + step / 10
 )
 
+harder_task = run_with(
+    lambda rank, step: falls(rank, step) if step < 220 else 9.0 * math.exp(-(step - 220) / 120) + noise(rank, step)
+)
+
 
 def moves_away(rank: int, step: int) -> float:
     """The distance from a reference model, which grows as the model learns."""
