@@ -189,8 +189,8 @@ def failure_of_gputop(code: int | None, words: Sequence[str], login: str) -> Fai
     """Return why gputop ended there before its first reading."""
     python = _PYTHON_THERE.search("\n".join(words))
     if code == 127 and python is not None:
-        found = "there is no python3" if python[1] == "none" else f"Python {python[1]} is there"
-        what = f"There is no gputop there, and for one that travels, {found}, 3.8 or newer is needed."
+        found = "there is no python3" if python[1] == "none" else f"its Python is {python[1]}"
+        what = f"There is no gputop there, and the one here cannot travel: it needs Python 3.8 or newer there, and {found}."
         return Failure(
             "no_python", what, "Install gputop or such a Python there, or name its command: --remote /path/to/gputop"
         )

@@ -95,4 +95,4 @@ def test_a_settings_file_on_a_host_is_read(version: str, own_places: Path) -> No
 def test_a_host_with_a_python_that_is_too_old_says_which(version: str, tmp_path: Path) -> None:
     (heard,) = read_once(["a"], reached(tmp_path / "bin", python_of(version)), ["--once", "--json"])
     assert heard.status.state == "no_python"
-    assert f"Python {version} is there, 3.8 or newer is needed." in str(heard.status.message)
+    assert f"needs Python 3.8 or newer there, and its Python is {version}." in str(heard.status.message)

@@ -100,7 +100,7 @@ def test_a_host_needs_no_gputop(lab: Lab, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("python", "said"), [(TOO_OLD, "Python 3.7 is there, 3.8 or newer is needed."), (None, "there is no python3, 3.8")]
+    ("python", "said"), [(TOO_OLD, "3.8 or newer there, and its Python is 3.7."), (None, "and there is no python3.")]
 )
 def test_a_host_without_a_python_for_it(python: str | None, said: str, tmp_path: Path) -> None:
     programs = bare(tmp_path / "bin", python)
