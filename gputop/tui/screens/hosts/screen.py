@@ -29,8 +29,10 @@ HEAD_LINES, KEY_LINES = 2, 1
 HINTS = (
     KeyHint("Enter", "dashboard", "screen.open", 1),
     KeyHint("/", "filter", "screen.filter", 1),
-    KeyHint("d", "doctor", "app.doctor", 3),
+    KeyHint("l", "launch", "app.launch", 2),
+    KeyHint("d", "doctor", "app.doctor", 2),
     KeyHint("o", "runs", "app.runs", 3),
+    KeyHint("w", "where", "app.where", 3),
     KeyHint("p", "pause", "app.pause", 4),
     KeyHint("S", "picture", "app.save_screen", 8),
     KeyHint(":", "actions", "app.palette", 4),
