@@ -255,7 +255,9 @@ def evil(snapshot: Snapshot) -> Snapshot:
 
 async def test_hostile_names_and_tiny_terminals() -> None:
     status = HostStatus(EVIL, "failed", last_heard_at=time.time(), message=EVIL, hint=EVIL)
-    feeds = (HostStill(live("a"), evil(samples.snapshot())), HostStill(status, evil(samples.snapshot())))
+    one = evil(samples.snapshot())
+    other = replace(one, host=replace(one.host, boot_id="another machine"))
+    feeds = (HostStill(live("a"), one), HostStill(status, other))
     app = hosts_app(*feeds, interval_s=60.0)
     async with app.run_test(size=(160, 50)) as pilot:
         await until(pilot, app, "2 hosts")
