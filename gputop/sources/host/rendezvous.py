@@ -10,9 +10,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from gputop.process import WaitingLauncher
 from gputop.sources.host import procfs
+from gputop.sources.host.accelerate_config import ConfigFiles, config_path
 from gputop.sources.host.book import Facts
 from gputop.sources.host.launchers import launcher_name
 
@@ -39,6 +41,7 @@ class WaitingLaunchers:
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int, int], WaitingLauncher | None] = {}
+        self._configs = ConfigFiles()
 
     def find(self, pythons: Iterable[Facts]) -> tuple[WaitingLauncher, ...]:
         """Return the torchruns that need other nodes and have no child, by PID."""
@@ -49,19 +52,34 @@ class WaitingLaunchers:
             if facts.age_s < WAITING_AGE_S:
                 continue
             key = (*facts.key, facts.stat.image)
-            launcher = self._known[key] = before[key] if key in before else _launcher(facts)
+            try:
+                launcher = self._known[key] = before[key] if key in before else self._launcher(facts)
+            except _NotReadYetError:
+                continue
             if launcher is not None and _ended_children_s(facts.line) < RANKS_CPU_S:
                 found.append(launcher)
         alone = (one for one in found if one.pid not in parents and not procfs.read_children(one.pid))
         return tuple(sorted(alone, key=lambda launcher: launcher.pid))
 
+    def _launcher(self, facts: Facts) -> WaitingLauncher | None:
+        """Return what a process's command, environment and configuration say.
 
-def _launcher(facts: Facts) -> WaitingLauncher | None:
-    command = procfs.command_line_of(facts.stat.pid)
-    if command is None or launcher_name(command) not in _WITHOUT_VALUE:
-        return None
-    environment = facts.try_read((), procfs.read_environ)
-    return read_launcher(facts.stat.pid, command, environment or {}, time.time() - facts.age_s)
+        Raises:
+            _NotReadYetError: the configuration is being read.
+        """
+        pid, command = facts.stat.pid, procfs.command_line_of(facts.stat.pid)
+        if command is None or (launcher := launcher_name(command)) not in _WITHOUT_VALUE:
+            return None
+        environment = facts.try_read((), procfs.read_environ) or {}
+        path = config_path(pid, _options(command)[1], environment) if launcher == "accelerate" else None
+        config = self._configs.entries(path) if path is not None else {}
+        if config is None:
+            raise _NotReadYetError
+        return read_launcher(pid, command, environment, time.time() - facts.age_s, config)
+
+
+class _NotReadYetError(Exception):
+    """What a launcher needs is not known yet."""
 
 
 def _ended_children_s(stat_line: bytes) -> float:
@@ -71,11 +89,15 @@ def _ended_children_s(stat_line: bytes) -> float:
 
 
 def read_launcher(
-    pid: int, command: Sequence[str], environment: Mapping[str, str], started_at: float | None
+    pid: int,
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    started_at: float | None,
+    config: Mapping[str, str] = MappingProxyType({}),
 ) -> WaitingLauncher | None:
     """Return what a launcher's command and environment say about its nodes; None if it needs no other node.
 
-    A configuration file of accelerate is not read: it may lie on a file system that hangs.
+    ``config`` are the entries of accelerate's configuration file.
     """
     launcher, options, script = _options(command)
     if _STANDALONE in options or not script:
@@ -85,7 +107,8 @@ def read_launcher(
         return options.get(name) or environment.get(f"PET_{name.upper().replace('-', '_')}") or None
 
     if launcher == "accelerate":
-        count, address, port = options.get("num-machines"), options.get("main-process-ip"), options.get("main-process-port")
+        names = ("num_machines", "main_process_ip", "main_process_port")
+        count, address, port = (options.get(name.replace("_", "-"), config.get(name)) for name in names)
         endpoint = None
     else:
         count, address, port = value("nnodes"), value("master-addr"), value("master-port")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 
 from gputop.process import WaitingLauncher
 from gputop.sources.host import rendezvous
+from gputop.sources.host.accelerate_config import config_path, entries_of
 from gputop.sources.host.book import ProcessBook
 from gputop.sources.host.rendezvous import WaitingLaunchers, read_launcher
 from tests.hosts.machines.sshd import free_port
@@ -64,6 +66,81 @@ def test_what_a_command_says_about_its_nodes(
 ) -> None:
     read = read_launcher(1, words, environment, None)
     assert (read and (read.nodes, read.meets_at, read.rendezvous_id, read.name)) == found
+
+
+CONFIG = """\
+compute_environment: LOCAL_MACHINE
+debug: false
+distributed_type: MULTI_GPU
+fsdp_config:
+  num_machines: 9
+machine_rank: 0
+main_process_ip: 'gpu1' # the first
+main_process_port: 29501
+num_machines: 2
+num_processes: 16
+same_network: null
+"""
+
+
+def test_a_configuration_of_accelerate_says_what_the_command_does_not() -> None:
+    config = entries_of(CONFIG.encode(), is_json=False)
+    assert config == entries_of(
+        json.dumps({**config, "same_network": None, "fsdp_config": {"num_machines": 9}}).encode(), is_json=True
+    )
+    found = read_launcher(1, ["accelerate", "launch", "t.py"], {}, None, config)
+    assert found is not None
+    assert (found.nodes, found.meets_at, found.launcher) == (2, "gpu1:29501", "accelerate")
+    found = read_launcher(1, ["accelerate", "launch", "--num_machines=3", "--main_process_ip=n7", "t.py"], {}, None, config)
+    assert found is not None
+    assert (found.nodes, found.meets_at) == (3, "n7:29501"), "the options of the command count more"
+    assert read_launcher(1, ["accelerate", "launch", "--num_machines", "1", "t.py"], {}, None, config) is None
+    for broken in (b"[1, 2]", b"{", b"[" * 9000, b'"x"'):
+        assert entries_of(broken, is_json=True) == {}
+    assert entries_of(b"\xff\x00: :\n- 1\n", is_json=False) == {}
+
+
+@pytest.mark.parametrize(
+    ("options", "environment", "path"),
+    [
+        ({}, {"HOME": "/home/x"}, "/proc/7/root/home/x/.cache/huggingface/accelerate/default_config.yaml"),
+        ({}, {"HOME": "/home/x", "XDG_CACHE_HOME": "/c"}, "/proc/7/root/c/huggingface/accelerate/default_config.yaml"),
+        ({}, {"HOME": "/home/x", "HF_HOME": "/hf"}, "/proc/7/root/hf/accelerate/default_config.yaml"),
+        ({"config-file": "two.yaml"}, {"HF_HOME": "/hf"}, "/proc/7/cwd/two.yaml"),
+        ({"config-file": "/etc/two.json", "cpu": ""}, {}, "/proc/7/root/etc/two.json"),
+        ({"cpu": ""}, {"HOME": "/home/x"}, None),
+    ],
+)
+def test_which_file_accelerate_reads(options: dict[str, str], environment: dict[str, str], path: str | None) -> None:
+    assert config_path(7, options, environment) == path
+
+
+def waiting_of(pid: int) -> list[int]:
+    """The number of nodes for which this process waits, once its configuration is read."""
+    book, launchers = ProcessBook(), WaitingLaunchers()
+    found: list[int] = []
+
+    def is_known() -> bool:
+        found[:] = [one.nodes for one in launchers.find(book.pythons(time.monotonic(), 0.0)) if one.pid == pid]
+        return any(known[0] == pid for known in launchers._known)
+
+    eventually(is_known, "the configuration is read")
+    return found
+
+
+def test_an_accelerate_whose_file_names_the_machines_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rendezvous, "WAITING_AGE_S", 0.0)
+    (tmp_path / "accelerate").write_text("print('up', flush=True)\ninput()\n")
+    (tmp_path / "two.yaml").write_text(CONFIG)
+    os.mkfifo(tmp_path / "pipe.yaml")
+    for name, nodes in (("two.yaml", [2]), ("pipe.yaml", []), ("missing.yaml", [])):
+        command = [sys.executable, str(tmp_path / "accelerate"), "launch", "--config_file", name, "train.py"]
+        with subprocess.Popen(command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            assert process.stdout.readline() == "up\n"
+            assert waiting_of(process.pid) == nodes, name
+            process.stdin.write("\n")
 
 
 @pytest.fixture

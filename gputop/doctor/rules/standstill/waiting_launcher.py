@@ -90,8 +90,8 @@ G06 = Rule(
     window_s=NODES_START_S,
     every_s=SELDOM_S,
     threshold=(
-        "a torchrun, or an accelerate launch whose options name the machines, that needs other nodes, is no part of a launch "
-        f"by gputop, and has run for {NODES_START_S:.0f} s without starting a rank"
+        "a torchrun, or an accelerate launch, that needs other nodes by its options or its configuration, is no part of a "
+        f"launch by gputop, and has run for {NODES_START_S:.0f} s without starting a rank"
     ),
     estimated=True,
     mechanism=(

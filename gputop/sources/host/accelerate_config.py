@@ -1,0 +1,78 @@
+"""The configuration file of ``accelerate launch``: its simple entries, such as the number of machines.
+
+It is in the user's home, which may be on a file system that hangs, so it is read on a thread of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import threading
+from collections.abc import Mapping
+
+BYTES_MAX = 1 << 16
+_ENTRY = re.compile(r"^(\w+):[ \t]*(.*?)[ \t]*(?:[ \t]#.*)?$", re.MULTILINE)
+"""A line of YAML outside of any block: what accelerate itself writes."""
+_NOTHING = ("", "null", "~", "None")
+
+
+def config_path(pid: int, options: Mapping[str, str], environment: Mapping[str, str]) -> str | None:
+    """Return the file that a process reads by its options and environment, as its own root directory has it; None if none."""
+    given = options.get("config-file")
+    if given is None and "cpu" in options:
+        return None
+    if given is None:
+        cache = environment.get("XDG_CACHE_HOME") or os.path.join(environment.get("HOME", ""), ".cache")
+        home = environment.get("HF_HOME") or os.path.join(cache, "huggingface")
+        given = os.path.join(home, "accelerate", "default_config.yaml")
+    return f"/proc/{pid}/root{given}" if os.path.isabs(given) else f"/proc/{pid}/cwd/{given}"
+
+
+def entries_of(data: bytes, *, is_json: bool) -> dict[str, str]:
+    """Return the entries that are one word or number."""
+    text = data.decode(errors="replace")
+    if not is_json:
+        found = {name: value.strip("'\"") for name, value in _ENTRY.findall(text)}
+        return {name: value for name, value in found.items() if value not in _NOTHING}
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(values, dict):
+        return {}
+    return {name: str(value) for name, value in values.items() if isinstance(value, str | int) and str(value) not in _NOTHING}
+
+
+class ConfigFiles:
+    """Reads such files, one at a time."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Mapping[str, str]] = {}
+        self._reading: threading.Thread | None = None
+
+    def entries(self, path: str) -> Mapping[str, str] | None:
+        """Return the entries of a file, none if it cannot be read; None if that is not known yet."""
+        if path not in self._known and (self._reading is None or not self._reading.is_alive()):
+            self._known.clear()  # whoever asked for the last one has its answer, or asks again
+            self._reading = threading.Thread(target=self._read, args=(path,), daemon=True, name="accelerate-config")
+            self._reading.start()
+        return self._known.get(path)
+
+    def _read(self, path: str) -> None:
+        self._known[path] = _entries_in(path)
+
+
+def _entries_in(path: str) -> Mapping[str, str]:
+    try:
+        opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return {}
+    try:
+        data = os.read(opened, BYTES_MAX) if stat.S_ISREG(os.fstat(opened).st_mode) else b""
+    except OSError:
+        return {}
+    finally:
+        os.close(opened)
+    return entries_of(data, is_json=path.endswith(".json"))
