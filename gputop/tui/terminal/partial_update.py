@@ -21,6 +21,8 @@ from textual.strip import Strip
 
 Cells = Sequence[tuple[str, Style]]
 _PLAIN = Style.null()
+_INDEX = "\x1bD"
+"""IND of the VT100: one row down, a byte shorter than CSI B. Above the last row, where we use it, they do the same."""
 _ATTRIBUTES = (
     "bold",
     "dim",
@@ -122,7 +124,7 @@ def _move(place: tuple[int, int] | None, to: tuple[int, int], *, below: bool) ->
         return absolute
     back = place[0] - x
     across = _by(-back, "C") if back < 0 else "\b" * back if back <= 3 else _by(back, "D")
-    relative = _by(y - place[1], "B") + across
+    relative = (_INDEX if y - place[1] == 1 else _by(y - place[1], "B")) + across
     return relative if len(relative) < len(absolute) else absolute
 
 

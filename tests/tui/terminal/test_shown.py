@@ -139,7 +139,7 @@ def test_numbers_below_one_another_are_reached_from_one_another() -> None:
     """From row to row only where the cursor's place is sure: not after a wide character, nor at the edge."""
     style = STYLES[0]
     pieces = [
-        *(Piece(10 - len(text), y, [(text, style)]) for y, text in enumerate(("7", "42", "100"))),
+        *(Piece(10 - len(text), y, [(text, style)]) for y, text in enumerate(("7", "42", "1000"))),
         *(Piece(COLUMNS - 1, y, [("9", style)]) for y in range(3)),
         *(Piece(14, y, [("日", style), ("1", style)]) for y in range(3)),
     ]
@@ -149,7 +149,7 @@ def test_numbers_below_one_another_are_reached_from_one_another() -> None:
     pyte.Stream(wanted).feed(whole)
     pyte.Stream(kept).feed(sparing)
     assert kept.display == wanted.display
-    assert "\x1b[1;10H7\x1b[B\b\b42\x1b[3;8H100" in sparing, "not where it takes as much"
+    assert "\x1b[1;10H7\x1bD\b\b42\x1b[3;7H1000" in sparing, "not where it takes as much"
     assert sparing.count("H") == 2 + 3 + 3
     assert len(sparing) < len(whole)
 
