@@ -280,8 +280,11 @@ def _checked(report: Report) -> list[dict[str, str]]:
 
 def _print_json(outcome: Outcome, diagnosis: Doctor, report: Report | None = None) -> None:
     from gputop.doctor.findings.finding import findings_json
+    from gputop.doctor.findings.subjects import add_process_runs
 
     data = findings_json(outcome.findings, outcome.suppressed, diagnosis.abstained, outcome.undecided)
+    add_process_runs(data["findings"], outcome.findings, outcome.snapshot)
+    add_process_runs(data["suppressed"], outcome.suppressed, outcome.snapshot)
     print(json.dumps(data if report is None else {**data, "checked": _checked(report)}), flush=True)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.findings.subjects import add_process_runs
 from gputop.doctor.report import text_report
 from gputop.doctor.watch import changed, standing, watch
 from gputop.snapshot import ProcessRank, ProcessRun, Snapshot
@@ -54,6 +55,17 @@ def test_each_finding_names_its_untracked_run(names: tuple[str, ...], told: tupl
     assert len(rows) == 2
     text = text_report(findings, (), snapshot)
     assert [f"G01 · warning, possible · {name}\n" in text for name in told] == [True, True]
+
+
+def test_the_json_of_a_finding_names_its_untracked_run() -> None:
+    snapshot = machine("pretrain.py", "tune.py")
+    of_both, of_none, tracked = hang(11, 21), hang(), replace(hang(11), run="run-1")
+    findings = (hang(22, 21), of_both, of_none, tracked)
+    rows: list[dict[str, object]] = [{} for _ in findings]
+    add_process_runs(rows, findings, snapshot)
+    assert rows == [{"process_run": "launcher:20"}, *[{"process_run": None}] * 3]
+    add_process_runs(rows, findings, None)
+    assert rows[0] == {"process_run": None}
 
 
 @pytest.mark.parametrize("width", [48, 66, 80, 140])

@@ -257,6 +257,7 @@ def _print(
 ) -> None:
     from gputop.cli.across.doctor_texts import launch_text, run_text, untracked_text, waiting_text
     from gputop.doctor.findings.finding import findings_json
+    from gputop.doctor.findings.subjects import add_process_runs
     from gputop.doctor.report import text_report
     from gputop.joined.machines import same_machine
 
@@ -268,6 +269,10 @@ def _print(
             else findings_json(outcome.findings, outcome.suppressed, watched.doctors[host].abstained, outcome.undecided)
             for host in (status.host for status in statuses)
         }
+        for host, rows in data.items():
+            if rows is not None:
+                add_process_runs(rows["findings"], watched.outcomes[host].findings, watched.outcomes[host].snapshot)
+                add_process_runs(rows["suppressed"], watched.outcomes[host].suppressed, watched.outcomes[host].snapshot)
         joined = None if over is None else findings_json(over.findings, over.suppressed, watched.over.abstained, over.undecided)
         over_hosts: dict[str, object] = {"runs_over_hosts": joined, "incomplete_runs": _incomplete(watched)}
         over_hosts["incomplete_launches"] = [launch.as_data() for launch in launches]

@@ -6,7 +6,8 @@ An untracked run has no ID: its processes identify it.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 from gputop.snapshot import LIVE_STATES, ProcessRun, Snapshot
 
@@ -27,6 +28,13 @@ def run_of(finding: Finding | Undecided, snapshot: Snapshot) -> str | None:
     """Return the id of the finding's run, or the key of the untracked run that it is about; else None."""
     untracked = untracked_run_of(finding, snapshot)
     return finding.run if untracked is None else untracked.key
+
+
+def add_process_runs(rows: Iterable[dict[str, Any]], findings: Iterable[Finding], snapshot: Snapshot | None) -> None:
+    """Add to each finding's JSON the key of the untracked run that it is about ("process_run"); None if it is about none."""
+    for row, finding in zip(rows, findings, strict=True):
+        run = untracked_run_of(finding, snapshot) if snapshot is not None else None
+        row["process_run"] = run.key if run is not None else None
 
 
 def names_of_runs(snapshot: Snapshot) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gputop.command_line import script_name
 from gputop.doctor.evidence import collective_counts
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import Member, RankGroup
@@ -134,7 +135,9 @@ def _stopped(group: RankGroup, stopped: Sequence[Member]) -> Judgement:
         if m.process is not None
     ]
     who = tracked.capital(tracked.who([m.rank for m in stopped if m.rank is not None], tracked.world(group)))
-    name = who if several and all(m.rank is not None for m in stopped) else f"Process {first.pid}"
+    script = script_name(first.command)
+    alone = f"{script} (process {first.pid})" if script is not None and len(stopped) == 1 else f"Process {first.pid}"
+    name = who if several and all(m.rank is not None for m in stopped) else alone
     pids = [m.process.pid for m in stopped if m.process is not None]
     fix = (
         f"kill -CONT {' '.join(map(str, pids))}" if first.state == "T" else f"gdb -p {first.pid} -batch  # attach, then detach"

@@ -150,6 +150,7 @@ def test_nccl_names_a_dead_rank_and_its_ended_process() -> None:
 def test_a_stopped_process_is_named_with_the_command_that_continues_it() -> None:
     alone, held = verdict(suspended_alone, 20), verdict(traced, 20)
     assert (alone.severity, alone.confidence, alone.fix) == ("warning", "certain", "kill -CONT 4000")
+    assert alone.title == "train.py (process 4000) is stopped: the training hangs"
     assert held.title == "Rank 1 is stopped: the training hangs"
     assert "gdb" in held.cause
     assert "kill -CONT" not in held.fix
