@@ -11,6 +11,7 @@ from typing import Any
 from gputop.snapshot import Ancestor, Device, DeviceUse, LaunchEnvironment, LogMatch, Process, Run, Snapshot
 from tests import samples
 from tests.doctor.scenes.base import (
+    SHELL,
     Scene,
     gpus,
     journal,
@@ -80,6 +81,26 @@ def two_of_eight(second: int) -> Snapshot:
 def four_on_one(second: int) -> Snapshot:
     processes = tuple(rank(n, use(0, 15), world=4, second=second, cuda_visible_devices="0") for n in range(4))
     return scene(second, gpus([0]), processes, (journal(4, second),))
+
+
+def both_on_one(second: int) -> Snapshot:
+    """A shell script set RANK and WORLD_SIZE itself, and the mask of one GPU for both."""
+    shot = scene(second, gpus([0], 2), tuple(rank(n, use(0, 15), world=2, second=second) for n in range(2)))
+    environments = (LaunchEnvironment(rank=n, world_size=2, cuda_visible_devices="0") for n in range(2))
+    processes = tuple(
+        replace(process, environment=environment, launcher=None, ancestors=SHELL, run_id=None)
+        for process, environment in zip(shot.processes, environments, strict=True)
+    )
+    return replace(shot, processes=processes)
+
+
+def both_on_one_virtual(second: int) -> Snapshot:
+    """The same with virtual GPUs, which nobody chose in gputop."""
+    environments = (LaunchEnvironment(rank=n, world_size=2, virtual_devices="0") for n in range(2))
+    processes = tuple(
+        replace(virtual_rank(n, 0), environment=e, run_id=None, launcher=None) for n, e in enumerate(environments)
+    )
+    return virtual(second, {0: 95.0}, processes, (), count=2)
 
 
 def on_cpu(second: int, facts: dict[str, Any] | None = None, **changes: Any) -> Snapshot:
@@ -341,6 +362,22 @@ def worlds_of_one(second: int) -> Snapshot:
     return virtual(second, {0: 98.0}, tuple(processes), tuple(runs))
 
 
+def told_that_it_is_alone(second: int) -> Snapshot:
+    """A wrapper numbered its processes for the GPUs and left WORLD_SIZE at 1: each makes a gloo group of its own."""
+    processes = tuple(
+        single(
+            4000 + n,
+            use(n, 15, 90),
+            second=second,
+            visible=2,
+            environment=LaunchEnvironment(rank=0, local_rank=n, world_size=1),
+            threads=(("pt_gloo_runloop", 2),),
+        )
+        for n in range(2)
+    )
+    return scene(second, gpus(range(2), 2), processes)
+
+
 def srun_that_meets(second: int) -> Snapshot:
     """Lightning reads SLURM_PROCID: no RANK at launch, and yet one world."""
     processes = tuple(
@@ -383,6 +420,8 @@ FAULTS: tuple[tuple[str, str, Scene, int], ...] = (
     ("A01", "plain python", plain, 20),
     ("A02", "two ranks for eight GPUs", two_of_eight, 20),
     ("A03", "four ranks, a mask of one GPU", four_on_one, 20),
+    ("A03", "two ranks of a shell script, a mask of one GPU", both_on_one, 20),
+    ("A03", "two ranks of a shell script, a mask of one virtual GPU", both_on_one_virtual, 20),
     ("A04", "mask assigned after CUDA started", set_late, 10),
     ("A05", "mask with a semicolon", malformed, 10),
     ("A05", "mask that names a GPU twice", lambda second: malformed(second, "0,0"), 10),
@@ -406,6 +445,7 @@ FAULTS: tuple[tuple[str, str, Scene, int], ...] = (
     ("A17", "--local-rank refused", local_rank_refused, 10),
     ("A18", "tasks of mpirun that know nothing of each other", independent, 20),
     ("A18", "two process groups of one", worlds_of_one, 20),
+    ("A18", "a wrapper that numbers the GPUs alone", told_that_it_is_alone, 20),
     ("A19", "DataParallel in every rank", doubled, 40),
     ("A19", "DataParallel in every rank, tracked", doubled_by_its_word, 20),
     ("H01", "ghost contexts", ghosts, 15),

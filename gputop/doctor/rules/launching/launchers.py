@@ -8,6 +8,7 @@ import shlex
 from collections import Counter
 from collections.abc import Sequence
 
+from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import Member, RankGroup, duplicate_ranks
 from gputop.doctor.evidence.visible import mask_of
@@ -125,11 +126,13 @@ A18 = Rule(
     every_s=EVERY_SNAPSHOT,
     threshold=(
         f"processes with the same command and parent that start within {A18_START_S:.0f} s, world size 1 and no "
-        "collective threads: likely on one GPU or with equal configurations, otherwise possible"
+        "collective threads: likely on one GPU or with equal configurations, otherwise possible; or, also with such threads, "
+        "each with a LOCAL_RANK of its own and a WORLD_SIZE of 1 (likely)"
     ),
     hides=("A01", "A02", "A07", "A16", "C03", "G03", "H03"),
     mechanism=(
-        "Nothing set RANK and WORLD_SIZE for the processes, so each one trains its own model: the same training several times."
+        "Nothing set RANK and WORLD_SIZE for the processes, or a wrapper set them for one, so each one trains its own model: "
+        "the same training several times."
     ),
     signature=(
         "Several processes have the same command and parent, start at the same time, and have world size 1 and no "
@@ -143,8 +146,9 @@ A18 = Rule(
 
 def _worlds(evidence: Evidence, found: Sequence[tuple[RankGroup, Member, Process]], packed: bool) -> Judgement:
     """Judge the processes of one command and one mask. ``packed``: more of them run under other masks, on purpose."""
+    numbered = _numbered(found)
     if not all(evidence.trains(group) for group, _, _ in found) or any(
-        _joined(evidence, group, member, process) for group, member, process in found
+        _joined(evidence, group, member, process, threads_tell=not numbered) for group, member, process in found
     ):
         return None
     crowds = Counter(member.main for _, member, _ in found if member.main is not None)
@@ -155,7 +159,7 @@ def _worlds(evidence: Evidence, found: Sequence[tuple[RankGroup, Member, Process
     configs = [item.run.config if item.run is not None else None for item, _, _ in found]
     alike = configs[0] is not None and configs[0] and all(config == configs[0] for config in configs)
     # Without a launcher, processes on one GPU each are a sweep in which every run has its own GPU on purpose.
-    if not together and launcher is None:
+    if not together and launcher is None and not numbered:
         return None
     devices = [device for device in group.pool if device.uuid in crowds]
     script = fixes.script_of(process.command)[0]
@@ -163,7 +167,8 @@ def _worlds(evidence: Evidence, found: Sequence[tuple[RankGroup, Member, Process
         Fact(
             f"{number} processes run {script} with the same arguments, started at the same time", number, "/proc/<pid>/cmdline"
         ),
-        Fact("WORLD_SIZE is 1 or not set in each of them", 1, "/proc/<pid>/environ"),
+        Fact(f"WORLD_SIZE is 1 {'' if numbered else 'or not set '}in each of them", 1, "/proc/<pid>/environ"),
+        *([Fact(f"but LOCAL_RANK is {units.ranges(numbered)}", list(numbered), "/proc/<pid>/environ")] if numbered else []),
         _alone(found),
         *([Fact(f"{launcher} started them", launcher, "parent processes")] if launcher is not None else []),
         *([Fact(f"they compute on {words.gpus(devices)}", [device.index for device in devices], "NVML")] if devices else []),
@@ -171,10 +176,12 @@ def _worlds(evidence: Evidence, found: Sequence[tuple[RankGroup, Member, Process
     finding = Finding(
         id="A18",
         severity="warning",
-        confidence="likely" if (together and not packed) or alike else "possible",
+        confidence="likely" if (together and not packed) or alike or numbered else "possible",
         title=f"{number} processes of one script train {number} models: none knows about the others",
         evidence=tuple(facts),
-        cause="Nothing set RANK and WORLD_SIZE for these processes, so each one trains alone: the same training several "
+        cause="What started these processes told each one that it is the only rank, so each one trains alone."
+        if numbered
+        else "Nothing set RANK and WORLD_SIZE for these processes, so each one trains alone: the same training several "
         "times and, without a LOCAL_RANK, all on the first GPU.",
         fix=_one_world(process, number),
         refuted_by="They are independent runs on purpose (a sweep that reads its settings elsewhere).",
@@ -184,12 +191,24 @@ def _worlds(evidence: Evidence, found: Sequence[tuple[RankGroup, Member, Process
     return Suspicion(finding, A18_HOLD_S)
 
 
-def _joined(evidence: Evidence, group: RankGroup, member: Member, process: Process) -> bool:
-    """Return whether the process has joined others, or may have: even a group of one process starts these threads."""
+def _numbered(found: Sequence[tuple[RankGroup, Member, Process]]) -> tuple[int, ...]:
+    """Return the local ranks of processes that are to share a machine although each is told that it is alone; else ()."""
+    told = [process.environment for _, _, process in found if process.environment is not None]
+    numbers = {item.local_rank for item in told if item.local_rank is not None and item.world_size == 1}
+    return tuple(sorted(numbers)) if len(numbers) == len(found) else ()
+
+
+def _joined(evidence: Evidence, group: RankGroup, member: Member, process: Process, *, threads_tell: bool) -> bool:
+    """Return whether the process has joined others, or may have: even a group of one process starts these threads.
+
+    ``threads_tell``: nothing else says how many processes the group has.
+    """
     sizes = [item.size for item in evidence.communicators(group) if any(rank.pid == process.pid for rank in item.ranks)]
     size = model_facts.group_size(member.journal)
     if sizes or size is not None:
         return max([*sizes, size or 1]) > 1
+    if not threads_tell:
+        return False
     return "threads" in process.hidden or any(name.startswith(_GROUP_THREADS) for name, _ in process.threads)
 
 

@@ -166,9 +166,9 @@ def mask_restricts(evidence: Evidence, group: RankGroup) -> Judgement:
     if count is None or not 0 < count < len(group.pool) or any(d.mig_enabled for d in group.pool):
         return None
     own = _own_mask(group)
-    if group.virtual and own is None:
-        return None  # For virtual GPUs, the launch mask only records which ones were chosen.
     wish = extra_devices_wanted(group, count)
+    if group.virtual and own is None and (wish is None or _is_placed(group)):
+        return None  # For virtual GPUs, the launch mask only records which ones were chosen.
     outside = [device for device in group.pool if group.visible is not None and device not in group.visible]
     free = evidence.free(outside)
     if wish is None and not _worth_a_remark(evidence, group, count, bool(free)):
@@ -235,10 +235,9 @@ def _worth_a_remark(evidence: Evidence, group: RankGroup, count: int, free: bool
     It is for a training run that uses its whole mask while other GPUs are free, is not part of a sweep, and was not placed by
     gputop.
     """
-    chosen = any(p.environment is not None and p.environment.gputop_job_id for p in group.processes)
     return (
         free
-        and not chosen
+        and not _is_placed(group)
         and len(group.used) == count
         and evidence.trains(group)
         and evidence.is_warm(group)
@@ -246,12 +245,19 @@ def _worth_a_remark(evidence: Evidence, group: RankGroup, count: int, free: bool
     )
 
 
+def _is_placed(group: RankGroup) -> bool:
+    """Return whether its devices were chosen in gputop."""
+    return any(p.environment is not None and p.environment.gputop_job_id for p in group.processes)
+
+
 def extra_devices_wanted(group: RankGroup, count: int) -> Fact | None:
     """Return how the run asks for more devices than the ``count`` that it sees."""
     ranks = sum(member.rank is not None for member in group.members)
-    started = group.local_world_size or 0
-    if ranks >= 2 and started > count:
-        return Fact(f"{started} ranks were started on this machine", started, "LOCAL_WORLD_SIZE (/proc/<pid>/environ)")
+    started = group.local_world_size
+    if ranks >= 2 and (started or ranks) > count:
+        if started is not None:
+            return Fact(f"{started} ranks were started on this machine", started, "LOCAL_WORLD_SIZE (/proc/<pid>/environ)")
+        return Fact(f"{ranks} ranks run on this machine", ranks, "RANK (/proc/<pid>/environ)")
     for member in group.members:
         wrapped = stated.data_parallel(member.journal)
         if wrapped is not None and (wrapped.devices > count or (wrapped.devices == 1 and count == 1)):

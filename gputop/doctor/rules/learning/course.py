@@ -145,8 +145,8 @@ J02 = Rule(
         f"the first, or {GROWN_FROM_START:g} times the first after the run had learned (likely, unless the model is called "
         f"without gradients between {ACTS_SHARE:.0%} of the steps, as in reinforcement learning, the run logs the growing "
         f"weight of a term, its steps begin anew in each round, or it has fallen steadily to {FALLS_AGAIN:.0%} of its peak); "
-        f"or {BACK_AT_START:g} times the first (possible); only for a run with a single loss, or the sum of its losses, that is "
-        "always positive"
+        f"or {BACK_AT_START:g} times the first (possible); only for a run with a single loss, or the sum of its losses, that "
+        "is always positive"
     ),
     estimated=True,
     mechanism="A step that is too large makes the next gradients larger, and the next steps larger still.",

@@ -270,6 +270,24 @@ def test_a18_judges_by_the_size_of_the_group_and_not_by_its_threads():
     assert "A18" not in ids(play(one_world, 20)[-1])
 
 
+def test_a18_knows_ranks_that_were_told_to_be_alone_by_their_local_ranks():
+    finding = last_verdict(placement.told_that_it_is_alone)
+    assert (finding.id, finding.confidence) == ("A18", "likely")
+    assert [fact.text for fact in finding.evidence[1:3]] == ["WORLD_SIZE is 1 in each of them", "but LOCAL_RANK is 0, 1"]
+
+    def met(second):
+        shot = placement.told_that_it_is_alone(second)
+        facts = {"process_group": {"backend": "gloo", "world_size": 2, "rank": 0}}
+        processes = tuple(replace(process, run_id=f"run-{process.pid}") for process in shot.processes)
+        runs = []
+        for process in processes:
+            run = journal(1, second, facts)
+            runs.append(replace(run, run_id=f"run-{process.pid}", ranks=(replace(run.ranks[0], pid=process.pid),)))
+        return replace(shot, processes=processes, runs=tuple(runs))
+
+    assert "A18" not in ids(play(met, 20)[-1]), "the script passes a world size of its own"
+
+
 def test_a18_is_at_most_possible_for_tasks_with_a_gpu_each():
     """srun may start a sweep whose tasks read their settings by SLURM_PROCID."""
 

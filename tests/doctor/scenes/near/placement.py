@@ -111,6 +111,18 @@ def masked_apart(second: int) -> Snapshot:
     return masked(second, own=True)
 
 
+def as_many_as_the_mask_has(second: int) -> Snapshot:
+    """Each rank of the shell script has a virtual GPU of its own."""
+    shot = placement.both_on_one_virtual(second)
+    own = tuple(
+        replace(p, devices=tuple(replace(d, device_uuid=f"virtual-{n}") for d in p.devices))
+        for n, p in enumerate(shot.processes)
+    )
+    own = tuple(replace(p, environment=replace(p.environment, virtual_devices=str(n))) for n, p in enumerate(own))
+    devices = tuple(replace(device, utilization_percent=95.0) for device in shot.devices)
+    return replace(shot, processes=own, devices=devices)
+
+
 def one_masked(second: int) -> Snapshot:
     """A mask of one GPU on a machine with four."""
     return placement.plain(
@@ -270,6 +282,13 @@ def each(fault: Scene, **changes: Any) -> Scene:
     return changed
 
 
+def told_what_each_trains(second: int) -> Snapshot:
+    """A sweep whose wrapper numbers the GPUs in the same way."""
+    shot = placement.told_that_it_is_alone(second)
+    commands = (("python", "train.py", "--lr", rate) for rate in ("0.1", "0.01"))
+    return replace(shot, processes=tuple(replace(p, command=c) for p, c in zip(shot.processes, commands, strict=True)))
+
+
 # ---- H01
 
 
@@ -366,6 +385,7 @@ PAIRS: tuple[Pair, ...] = (
     Pair("A02", "as many GPUs as ranks", only(placement.two_of_eight, 2), placement.two_of_eight, 40),
     Pair("A03", "a mask for each rank", masked_apart, masked_alike, 30),
     Pair("A03", "the others are taken", beside(one_masked, *map(bob, (1, 2, 3))), one_masked, 40),
+    Pair("A03", "as many ranks as GPUs in the mask", as_many_as_the_mask_has, placement.both_on_one_virtual, 30),
     Pair("A03", "chosen in gputop", with_environment(one_masked, gputop_job_id="job-1"), one_masked, 40),
     Pair("A04", "assigned in time", rewritten_by_a_launcher, placement.set_late, 20),
     Pair("A04", "the GPU that is used anyway", lambda s: placement.set_late(s, "0"), placement.set_late, 20),
@@ -420,6 +440,7 @@ PAIRS: tuple[Pair, ...] = (
         placement.independent,
         30,
     ),
+    Pair("A18", "a sweep on numbered GPUs", told_what_each_trains, placement.told_that_it_is_alone, 30),
     Pair("A18", "they have met", placement.srun_that_meets, placement.independent, 30),
     Pair("H01", "contexts of others", ghosts_of_others, placement.ghosts, 20),
     Pair("H01", "closed again", ghosts_for_a_moment, placement.ghosts, 30),
