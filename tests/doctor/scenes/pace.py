@@ -253,6 +253,29 @@ def one_core_for_all_ranks(second):
     return with_host(with_workers(two, count=4, cores_allowed=1, cpu_percent=48.0), cpu_count=64)
 
 
+def ranks_on_one_core(second, cores=(3, 3), cpu_percent=49.0, busy=50.0):
+    """A wrapper pinned both ranks to the same core, of 64: their GPUs wait for what the other one has to queue."""
+    devices = tuple(replace(device, utilization_percent=busy) for device in gpus(range(2), 2))
+    two = with_host(ddp(second, world=2, devices=devices), cpu_count=64)
+    own = tuple(
+        replace(process, cores_allowed=1, cores_used=(core,), cpu_percent=cpu_percent)
+        for process, core in zip(two.processes, cores, strict=True)
+    )
+    return replace(two, processes=own)
+
+
+def ranks_on_one_core_that_keep_up(second):
+    return ranks_on_one_core(second, busy=97.0)
+
+
+def ranks_on_cores_of_their_own(second):
+    return ranks_on_one_core(second, cores=(3, 4), cpu_percent=97.0)
+
+
+def ranks_on_one_core_idle(second):
+    return ranks_on_one_core(second, cpu_percent=8.0)
+
+
 def one_core_idle(second):
     return with_host(with_workers(even(second), cores_allowed=1, cpu_percent=4.0), cpu_count=64)
 
@@ -385,6 +408,7 @@ FAULTS = (
     ("D07", "a slow disk", slow_disk, 40),
     ("D03", "all on one core", one_core, 40),
     ("D03", "those of two ranks on one core", one_core_for_all_ranks, 40),
+    ("D03", "two ranks on one core", ranks_on_one_core, 40),
     ("D02", "more workers than cores", too_many_workers, 50),
     ("D02", "a quota", quota, 30),
     ("D08", "shared memory fills up", small_shm, 20),
@@ -409,6 +433,9 @@ LOOK_ALIKES = (
     ("D06", "persistent workers", workers_persist, 60),
     ("D07", "the disk is busy, nobody waits", busy_disk_and_no_wait, 40),
     ("D03", "one core, idle", one_core_idle, 40),
+    ("D03", "ranks pinned to a core each", ranks_on_cores_of_their_own, 40),
+    ("D03", "ranks on one core, idle", ranks_on_one_core_idle, 40),
+    ("D03", "ranks on one core whose GPUs are busy", ranks_on_one_core_that_keep_up, 40),
     ("D02", "many calm workers", many_workers_calm, 50),
     ("D02", "a quota that is not used up", quota_unused, 30),
     ("D08", "room in shared memory", large_shm, 20),

@@ -1,11 +1,11 @@
-"""The CPU cores available to training: too few for its processes (D02), all workers on one or two (D03), one thread (D04)."""
+"""CPU cores for training: too few for its processes (D02), one or two for all workers or ranks (D03), one thread (D04)."""
 
 from __future__ import annotations
 
 from gputop.doctor.evidence import data_waits
 from gputop.doctor.evidence.data_waits import WARN_SHARE, share_of_data
 from gputop.doctor.evidence.evidence import Evidence
-from gputop.doctor.evidence.rank_groups import RankGroup
+from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import tracked
@@ -22,7 +22,7 @@ PRESSURE_PERCENT = 40.0
 D02_HOLD_S = 10.0
 D03_HOLD_S = 8.0
 PINNED_BUSY = 0.7
-"""Workers that share few cores use at least this fraction of them."""
+"""Workers, or ranks, that share few cores use at least this fraction of them."""
 CORES_PER_RANK = 4
 """With fewer cores per rank, more threads gain little (our choice)."""
 MAIN_BUSY_PERCENT = 90.0
@@ -131,7 +131,7 @@ def _all_busy(evidence: Evidence, group: RankGroup) -> bool:
 
 
 def pinned(evidence: Evidence, group: RankGroup) -> Judgement:
-    """D03: the workers may use only one or two cores."""
+    """D03: the workers may use only one or two cores, or the ranks only the same one."""
     host = host_of(evidence)
     if host is None or not host.cpu_count:
         return None
@@ -173,25 +173,65 @@ def pinned(evidence: Evidence, group: RankGroup) -> Judgement:
             pids=(process.pid,),
         )
         return Suspicion(finding, D03_HOLD_S)
-    return None
+    return _ranks_on_one_core(evidence, group, host.cpu_count)
+
+
+def _ranks_on_one_core(evidence: Evidence, group: RankGroup, machine_cores: int) -> Judgement:
+    """Judge ranks that may all use the same single core only, and use it up."""
+    on_core: dict[int, list[Member]] = {}
+    for member in group.members:
+        if member.process is not None and member.process.cores_allowed == 1 and len(member.process.cores_used) == 1:
+            on_core.setdefault(member.process.cores_used[0], []).append(member)
+    core, there = max(on_core.items(), key=lambda item: len(item[1]), default=(0, []))
+    used = sum(member.process.cpu_percent or 0.0 for member in there if member.process is not None)
+    if len(there) < 2 or machine_cores < 2 or used < 100 * PINNED_BUSY or (not group.virtual and _all_busy(evidence, group)):
+        return None
+    names = words.ranks([member.rank for member in there if member.rank is not None]) or f"{len(there)} processes"
+    pids = tuple(member.pid for member in there if member.pid is not None)
+    free = max(1, machine_cores // len(there))
+    finding = tracked.about(
+        group,
+        "D03",
+        "error",
+        "certain",
+        f"{names[:1].upper()}{names[1:]} share one core",
+        [
+            Fact(
+                f"each of them may run on core {core} only, of the machine's {words.count(machine_cores, 'core')}",
+                core,
+                "/proc/<pid>/status, /proc/<pid>/task/<tid>/stat",
+            ),
+            Fact(f"together they use {used:.0f}% of that core", round(used), "/proc/<pid>/stat"),
+        ],
+        "Something pinned all ranks to the same core: a taskset in the script that starts them, a library at import, or a "
+        "batch system that counts one core for all. Only one of them can run at a time, and the others wait.",
+        f"taskset -pc {pids[0]}  # shows the pinning\n"
+        f"taskset -c $((LOCAL_RANK * {free}))-$((LOCAL_RANK * {free} + {free - 1})) python train.py  # or no taskset at all",
+        "The ranks may use different cores.",
+        pids=pids,
+    )
+    return Suspicion(finding, D03_HOLD_S)
 
 
 D03 = Rule(
     id="D03",
     order=2300,
     family="cpu",
-    title="All workers share one or two cores",
+    title="All workers or ranks share one or two cores",
     severities=("error",),
     confidences=("certain",),
     needs=_PROC,
     window_s=D03_HOLD_S,
-    threshold="3 or more workers on 1 or 2 cores, which they use up",
-    hides=("D01", "D02", "E02"),
+    threshold=(
+        "3 or more workers on 1 or 2 cores, which they use up; or 2 or more ranks that may use only the same core, and use "
+        f"{PINNED_BUSY:.0%} of it, unless their GPUs are busy"
+    ),
+    hides=("D01", "D02", "E02", "E06", "F02", "F04"),
     mechanism=(
         "Something pinned the process before the workers started: a library at import (OpenBLAS), taskset, or a "
-        "batch system's --cpus-per-task=1. Workers inherit the pinning."
+        "batch system's --cpus-per-task=1. Workers inherit the pinning. A script may also pin every rank to the same core."
     ),
-    signature="Three or more workers may run on only one or two cores, and use them up.",
+    signature="Three or more workers, or two or more ranks, may run on only one or two cores, and use them up.",
     look_alike="Workers that keep up nevertheless; D02 (many cores, but even more workers).",
     fix="Call os.sched_setaffinity in worker_init_fn, or ask the batch system for more cores.",
     judge=pinned,
