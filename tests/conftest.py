@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 
 from gputop.sources.host import procfs
 from tests.fuzzing import DEFAULT_EXAMPLES, TIMES, examples
+from tests.order import dealt
 
 os.environ["GPUTOP_AUTO"] = "0"  # tests that train in this process record only what they log; set before torch is imported
 
@@ -27,8 +28,24 @@ if TIMES > 1:
     settings.load_profile("fuzz")
 
 
+IMPORTING = ("import_torch", "import_demos")
+"""Fixtures of ``tests/packages``: the test process imports torch, which takes 2 to 4 s of CPU."""
 gc.disable()  # while tests are collected: nothing of it is garbage, and looking for some took a sixth of the time
 _numbers = itertools.count()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deal out the modules that last long, and let those that import torch follow each other: few test processes import it."""
+    long: dict[Path, list[pytest.Item]] = {}
+    importing: list[pytest.Item] = []
+    short: list[pytest.Item] = []
+    for item in items:
+        if item.get_closest_marker("long"):
+            long.setdefault(item.path, []).append(item)
+        else:
+            names: set[str] = set(getattr(item, "fixturenames", ()))
+            (short if names.isdisjoint(IMPORTING) else importing).append(item)
+    items[:] = dealt([*importing, *short], [*long.values()], getattr(config, "workerinput", {}).get("workercount", 1))
 
 
 def pytest_collection_finish() -> None:

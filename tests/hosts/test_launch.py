@@ -20,7 +20,7 @@ from tests.tracking.kit import Home, eventually, home
 
 assert home
 assert lab
-pytestmark = needs_sshd
+pytestmark = [needs_sshd, pytest.mark.long]
 LAUNCH_S = 180.0
 """Two torchruns and two ranks import torch."""
 

@@ -23,6 +23,7 @@ from gputop.snapshot import Snapshot
 from tests.hosts.machines.sshd import gputop_there
 from tests.tracking.kit import eventually, home
 
+pytestmark = pytest.mark.long
 assert home
 ADDRESSES = {"a": "10.199.77.1", "b": "10.199.77.2"}
 SLOW = ("netem rate 100mbit", "tbf rate 100mbit burst 128kb latency 30ms")

@@ -25,6 +25,7 @@ from tests.hosts.machines.slurm import Slurm, cluster
 from tests.hosts.test_shortcuts import programs, stand_in
 from tests.tracking.kit import Home, eventually, home
 
+pytestmark = pytest.mark.long
 assert home
 assert programs
 TRAIN_S = 180.0

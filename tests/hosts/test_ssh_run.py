@@ -21,7 +21,7 @@ from tests.tracking.kit import Home, eventually, home
 
 assert home
 assert lab
-pytestmark = needs_sshd
+pytestmark = [needs_sshd, pytest.mark.long]
 TRAIN = """
 import os, time
 import torch, torch.distributed as dist

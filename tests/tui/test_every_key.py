@@ -31,6 +31,7 @@ from tests.terminal import Terminal
 from tests.tracking.kit import Home, eventually, home
 from tests.tui.keyboard import WAYS, Keyboard, presses
 
+pytestmark = pytest.mark.long
 assert home
 
 GPUTOP = [sys.executable, "-m", "gputop"]

@@ -185,6 +185,7 @@ def test_runs_by_nohup_with_all_that_records_them(ended: None, eager: None, tmp_
 
 
 @needs("torch")
+@pytest.mark.long
 def test_runs_in_tmux(ended: None, eager: None, tmp_path: Path) -> None:
     if shutil.which("tmux") is None:
         pytest.skip("there is no tmux here")

@@ -28,7 +28,7 @@ from gputop.whereabouts.words import sentence
 from tests.packages import needs
 from tests.tracking.kit import Home, clean_environment, eventually, home
 
-pytestmark = needs("torch")
+pytestmark = [needs("torch"), pytest.mark.long]
 assert home
 
 SCRIPT = Path(__file__).with_name("before_steps.py")
