@@ -103,7 +103,7 @@ class ManualSteps:
             return False
         gradient = weight.grad
         state = None if gradient is None else tensor_state(gradient)
-        if state == self._state or any(getattr(leaf, _KEPT, None) is not None for leaf in self._alive()):
+        if state == self._state or any(map(keeps_parts, self._alive())):
             return False
         if state is None or state[0] != self._state[0] or self._ended >= NEEDED:
             return True
@@ -123,17 +123,26 @@ def tensor_state(tensor: Any) -> tuple[Any, ...]:
 
 
 def is_kept(gradient: Any) -> bool:
-    """Return whether a gradient that was written to is not zero; False where reading it could do harm.
+    """Return whether a gradient that was written to is not zero; False where it may not be read."""
+    return may_read(gradient) and bool(gradient.detach().any().item())
+
+
+def may_read(gradient: Any) -> bool:
+    """Return whether reading a gradient's values does no harm.
 
     On a GPU that waits, which would ruin a CUDA graph that is being captured, and which a script may forbid or report.
     """
     if not has_own_values(gradient):
         return False
-    if gradient.is_cuda:
-        cuda = sys.modules["torch"].cuda
-        if cuda.is_current_stream_capturing() or cuda.get_sync_debug_mode():
-            return False
-    return bool(gradient.detach().any().item())
+    if not gradient.is_cuda:
+        return True
+    cuda = sys.modules["torch"].cuda
+    return not (cuda.is_current_stream_capturing() or cuda.get_sync_debug_mode())
+
+
+def keeps_parts(weight: Any) -> bool:
+    """Return whether a weight keeps the gradients of a step's earlier parts elsewhere."""
+    return getattr(weight, _KEPT, None) is not None
 
 
 def has_own_values(tensor: Any) -> bool:

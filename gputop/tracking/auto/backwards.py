@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gputop.tracking.auto.losses import values as loss_values
+from gputop.tracking.auto.training.discarded import are_discarded
 from gputop.tracking.auto.training.epochs import Epochs
 from gputop.tracking.auto.training.state import Training
 from gputop.tracking.auto.without_optimizer import WithoutOptimizer
@@ -55,6 +56,10 @@ class Backwards:
             return
         site = sites.here()
         self._without_optimizer.before_backward(site, tensor)
+        if site.runs_again and not training.stepping and self._is_discarded(tensor):
+            sites.drop(site)
+            if not training.partial:
+                training.gradients.take_back()
         again = training.stepping and site.count > 0 and training.begins_again()
         if sites.add(site, number, part, tensor, training.stepping, again):
             training.iteration.add_loss()
@@ -65,6 +70,11 @@ class Backwards:
             return tensors
         tensor = tensors[0] if isinstance(tensors, tuple | list) and len(tensors) == 1 else tensors
         return tensor if isinstance(tensor, self._tensor) and type(tensor).__name__ not in NO_NUMBERS else None
+
+    def _is_discarded(self, tensor: Any) -> bool:
+        """Return whether the script has discarded the gradients of the last backward: of a single optimizer, it is known."""
+        optimizers = self._training.optimizers
+        return len(optimizers) == 1 and optimizers.last is not None and are_discarded(optimizers.last, tensor)
 
     def _take_batch(self) -> None:
         """Count the batch that was fetched last as one that the training runs on."""

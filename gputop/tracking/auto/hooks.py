@@ -31,6 +31,7 @@ from gputop.tracking.auto.readings.ddp import Gradients
 from gputop.tracking.auto.readings.loader import Feed, counts, first_tensor, is_integer, is_table
 from gputop.tracking.auto.steps import Steps
 from gputop.tracking.auto.timings import Timings
+from gputop.tracking.auto.training.discarded import are_discarded
 from gputop.tracking.auto.training.fast_path import FastPath
 from gputop.tracking.auto.training.iteration import Iteration
 from gputop.tracking.auto.training.optimizers import Optimizers
@@ -40,7 +41,15 @@ from gputop.tracking.auto.training.state import Training
 from gputop.tracking.auto.training.threads import Threads, has_ended
 from gputop.tracking.auto.training.usual import Usual, is_plain
 from gputop.tracking.auto.without_optimizer import WithoutOptimizer
-from gputop.tracking.manual_steps import ManualSteps, has_own_values, is_kept, sorted_leaves, tensor_state
+from gputop.tracking.manual_steps import (
+    ManualSteps,
+    has_own_values,
+    is_kept,
+    keeps_parts,
+    may_read,
+    sorted_leaves,
+    tensor_state,
+)
 from gputop.tracking.no_compile import exclude, no_compile
 from gputop.tracking.stand_in import passed_over, stands_for
 from gputop.tracking.unseen import has_modes, unseen
@@ -69,7 +78,7 @@ _NOT_COMPILED = (
     ),
     *(ManualSteps, is_plain, first_tensor, counts, is_integer, is_table, value_of, read, step_loss, divided_by),
     *(accelerate_divides_by, packed.may_read, has_ended, columns_of, label, unseen, has_modes),
-    *(sorted_leaves, tensor_state, is_kept, has_own_values),
+    *(sorted_leaves, tensor_state, is_kept, may_read, keeps_parts, has_own_values, are_discarded),
 )
 """What the wrappers call."""
 

@@ -58,10 +58,12 @@ class WithoutOptimizer:
         manual = self._manual
         if manual is None or optimizer is manual:
             return
-        pending = self._training.sites.pending
-        if manual.held and len(pending) > 1 and pending[0] is manual.site and manual.is_over:
-            self._training.sites.drop_first()
-        manual.release()
+        sites = self._training.sites
+        if manual.held and len(sites.pending) > 1 and sites.pending[0] is manual.site and manual.is_over:
+            sites.drop(sites.pending[0])
+        for _, losses in manual.release():
+            for site, _ in losses:
+                site.begin_steps()
         self._manual = None
 
     def write_held(self) -> None:

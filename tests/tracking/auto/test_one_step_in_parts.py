@@ -130,3 +130,68 @@ def test_no_gradient_is_read_where_nothing_may_wait(forbidden: str, monkeypatch:
     asked = {"is_current_stream_capturing": lambda: False, "get_sync_debug_mode": lambda: 0, forbidden: lambda: 2}
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=SimpleNamespace(**asked)))
     assert not is_kept(OnAGpu())
+
+
+DISCARDED = """
+import json, torch
+
+torch.manual_seed(0)
+torch.set_num_threads(1)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+scaler = torch.amp.GradScaler("cpu", init_scale=4.0, enabled=%r)
+losses = []
+for number in range(80):
+    spikes = number in (5, 6, 20, 40, 41, 42, 60, 79)
+    loss = model(torch.randn(8, 4)).square().mean() * (1000.0 if spikes else 1.0)
+    optimizer.zero_grad(set_to_none=%r)
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    if norm > 50:
+        scaler.update()
+        continue
+    scaler.step(optimizer)
+    scaler.update()
+    losses.append(loss.item())
+print(json.dumps(losses))
+"""
+
+
+@pytest.mark.warm
+@pytest.mark.parametrize("scaled", [False, True], ids=["plain", "scaled"])
+@pytest.mark.parametrize("to_none", [True, False], ids=["to none", "to zero"])
+def test_a_backward_whose_gradients_the_script_discards_is_no_part_of_the_next_step(
+    home: Home, to_none: bool, scaled: bool
+) -> None:
+    losses, found = run(home, DISCARDED % (scaled, to_none))
+    assert found == pytest.approx(losses, rel=1e-5)
+
+
+EACH_TASK = """
+import json, torch
+
+torch.manual_seed(0)
+torch.set_num_threads(1)
+model = torch.nn.Linear(4, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+losses = []
+for step in range(40):
+    tasks = model(torch.randn(8, 4)).square().mean(0).unbind()
+    losses.append(sum(task.item() for task in tasks) / 3)
+    gradients = []
+    for task in tasks:
+        optimizer.zero_grad()
+        task.backward(retain_graph=True)
+        gradients.append([weight.grad for weight in model.parameters()])
+    for weight, *each in zip(model.parameters(), *gradients):
+        weight.grad = sum(each)
+    optimizer.step()
+print(json.dumps(losses))
+"""
+
+
+@pytest.mark.warm
+def test_gradients_that_the_script_keeps_of_each_task_are_parts_of_one_step(home: Home) -> None:
+    losses, found = run(home, EACH_TASK)
+    assert found[1:] == pytest.approx(losses[1:], rel=1e-5)

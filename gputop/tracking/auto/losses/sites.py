@@ -21,6 +21,9 @@ from typing import Any
 from gputop.tracking.auto.losses.reduction import UNREAD, Reduced, divided_by, read, step_loss
 from gputop.tracking.auto.losses.user_code import UserCode, accelerate_divides_by, columns_of, label
 
+ALWAYS = 3
+"""A line that ran backward once in each of this many steps does so in all."""
+
 
 class Site:
     """A line that runs backward, and the losses it has run on since the optimizer's last step."""
@@ -41,7 +44,7 @@ class Site:
             "total",
             "undecided",
         ),
-        *("_last", "_step", "_turns"),
+        *("_alone", "_last", "_step", "_turns"),
     )
 
     def __init__(self, frame: FrameType | None) -> None:
@@ -60,6 +63,8 @@ class Site:
         """Whether it ever ran more than once in a step; only then are the graphs of its losses worth reading."""
         self.divided_by: object = None
         """What all losses of the last step with several of them were divided by."""
+        self._alone = 0
+        """In how many steps it ran once, without those of the fast path."""
         self.begin_turns()
 
     def begin_turns(self) -> None:
@@ -115,8 +120,24 @@ class Site:
         if self.count > 1:
             self.accumulates = True
             self.divided_by = divided_by(self.parts)
+        self._alone += self.count == 1
         self.total, self.count, self.parts = 0.0, 0, []
         return value
+
+    def take_plain(self) -> Any:
+        """Return the only loss of this step, which is not divided, and reset."""
+        value, self.total, self.count = self.total, 0.0, 0
+        self._alone += 1
+        return value
+
+    def begin_steps(self) -> None:
+        """Forget how often it ran: those backwards were no steps of the training."""
+        self._alone = 0
+
+    @property
+    def runs_again(self) -> bool:
+        """Whether it runs a second time in this step, although it has always run once."""
+        return self.count > 0 and not self.accumulates and self._alone >= ALWAYS
 
 
 class Sites:
@@ -197,9 +218,10 @@ class Sites:
         site.begin(value, UNREAD)
         self.pending.append(site)
 
-    def drop_first(self) -> None:
-        """Forget the losses of the line that ran backward first."""
-        self.pending.pop(0).take()
+    def drop(self, site: Site) -> None:
+        """Forget the losses of a line: they led to no step."""
+        self.pending.remove(site)
+        site.total, site.count, site.parts = 0.0, 0, []
 
     def here(self) -> Site:
         """Return the line of the user's code that runs backward, itself or through a library."""
@@ -244,8 +266,7 @@ class Sites:
         site.turn(optimizer, step)
         if site.shared or site.undecided:
             return False
-        values[site.name] = site.total
-        site.total, site.count = 0.0, 0
+        values[site.name] = site.take_plain()
         self._stepped_on, self.pending = self.pending, []
         self.scaled_in_step = False
         return True

@@ -25,7 +25,7 @@ class Several:
         """Take the loss that a backward begins on, and return True; return False if the full path must take it."""
         sites = self._sites
         site = sites.here()
-        if site not in self._usual:
+        if site not in self._usual or site.runs_again:
             return False
         sites.begin_backward()
         with unseen(self._torch):
