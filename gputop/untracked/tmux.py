@@ -11,6 +11,8 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+from gputop.places import check_parents
+
 LINES = 2000
 """How many lines of scrollback are read."""
 ANSWER_S = 2.0
@@ -33,18 +35,25 @@ def capture(socket: str, pane: str) -> str | None:
 
 
 def sockets(environment: Mapping[str, str]) -> list[str]:
-    """Return the sockets of the servers that may have started a process: those that belong to this user."""
+    """Return the sockets of the servers that may have started a process: those of this user, by their paths without links."""
     default = Path(environment.get("TMUX_TMPDIR") or "/tmp") / f"tmux-{os.geteuid()}" / "default"
     candidates = dict.fromkeys((environment.get("TMUX", "").partition(",")[0], str(default)))
-    return [path for path in candidates if path and _is_own_socket(path)]
+    own = (_own_socket(path) for path in candidates if path)
+    return [path for path in own if path is not None]
 
 
-def _is_own_socket(path: str) -> bool:
+def _own_socket(path: str) -> str | None:
+    """Return the path without links if it is a socket of this user that nobody else can replace before it is asked.
+
+    A tmux server tells its clients which files to read and to write: one of another user would do so as this user.
+    """
     try:
-        found = os.lstat(path)
+        real = os.path.realpath(path)
+        found = os.lstat(real)
+        check_parents(Path(real))
     except (OSError, ValueError):
-        return False
-    return stat.S_ISSOCK(found.st_mode) and found.st_uid == os.geteuid()
+        return None
+    return real if stat.S_ISSOCK(found.st_mode) and found.st_uid == os.geteuid() else None
 
 
 def _ask(socket: str, *words: str) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -155,4 +156,12 @@ def test_only_a_socket_of_this_user_is_asked(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "file").write_text("")
     for path in (str(tmp_path / "file"), str(tmp_path / "missing"), "x\0y", ""):
         assert tmux_servers.sockets({"TMUX": f"{path},1,0", "TMUX_TMPDIR": str(tmp_path)}) == []
-    assert os.geteuid() >= 0
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder, socket.socket(socket.AF_UNIX) as server:
+        own, link = Path(folder, "own"), Path(folder, "link")
+        own.mkdir()
+        link.symlink_to(own)
+        server.bind(str(own / "s"))
+        assert tmux_servers.sockets({"TMUX": f"{own}/s,1,0"}) == [f"{own}/s"]
+        assert tmux_servers.sockets({"TMUX": f"{link}/s,1,0"}) == [f"{own}/s"], "the link may change before the socket is asked"
+        own.chmod(0o777)
+        assert tmux_servers.sockets({"TMUX": f"{own}/s,1,0"}) == [], "anybody can put another socket in its place"
