@@ -8,6 +8,8 @@ from gputop.history.series import X_MAX
 
 SMALLEST_SHARE = 1e-4
 """A smaller part of the whole would show nothing: a series keeps a few thousand points."""
+WHOLE_SHARE = 0.95
+"""Who zooms out to this much of the whole wants all of it: a live run has grown since the axis was zoomed in."""
 Span = tuple[float, float]
 
 
@@ -30,7 +32,7 @@ class Window:
         middle = at if at is not None else self.cursor if self.cursor is not None else (start + end) / 2
         middle = min(end, max(start, middle))
         width = (end - start) * factor
-        if width >= whole[1] - whole[0]:
+        if width >= (whole[1] - whole[0]) * (WHOLE_SHARE if factor > 1 else 1):
             return replace(self, part=None)
         width = max(width, (whole[1] - whole[0]) * SMALLEST_SHARE)
         share = (middle - start) / (end - start) if end > start else 0.5

@@ -157,6 +157,9 @@ def test_zooming_keeps_the_place_and_ends_at_the_whole() -> None:
     closer = window.zoomed(WHOLE, 0.5, 200.0)
     assert closer.visible(WHOLE) == (150.0, 400.0)
     assert closer.zoomed(WHOLE, 10.0).part is None
+    assert closer.zoomed((WHOLE[0], WHOLE[1] + 4.0), 2.0).zoomed((WHOLE[0], WHOLE[1] + 8.0), 2.0).part is None, (
+        "a live run grows"
+    )
     assert Window().selected(WHOLE, 700.0, 300.0).visible(WHOLE) == (300.0, 700.0)
     assert Window().selected(WHOLE, 300.0, 300.0) == Window()
     assert Window((2000.0, 3000.0)).visible(WHOLE) == WHOLE, "of another run"
