@@ -23,6 +23,7 @@ from gputop.tracking.journal.writing.files import OpenJournal
 from gputop.untracked.about import About, about
 from gputop.untracked.files.values import Value
 from gputop.untracked.kinds import KINDS, MLFLOW, Kind, kind_of
+from gputop.untracked.printed_values import PRINTED
 from gputop.untracked.search import Found, grouped
 from gputop.untracked.source import Source
 from gputop.untracked.walk import Bounds, walk
@@ -53,9 +54,10 @@ def store(path: Path) -> Iterator[Stored]:
     """
     start = Path(os.path.realpath(path))
     found = sorted(_sources(start), key=lambda item: (str(item.root), item.kind.label))
+    printed = _printed(start)
+    found = found or printed
     if not found:
-        known = ", ".join(kind.label for kind in KINDS)
-        raise UsageError(f"{path} holds no curve that gputop reads.", f"It reads {known}: docs/curves.md names the files.")
+        raise _no_curve(path)
     root = places.archive_root(runs_dir())
     try:
         if root == runs_dir():
@@ -64,11 +66,28 @@ def store(path: Path) -> Iterator[Stored]:
             places.secure_dir(root)
         for item in found:
             said = about(item)
-            yield _store(item, said.name or _name(item.root, start), said, root)
+            name = said.name or (start.name if item.kind is PRINTED else _name(item.root, start))
+            stored = _store(item, name, said, root)
+            if stored.outcome == "empty" and printed:  # its name suggests another kind
+                stored = _store(printed[0], start.name, About(), root)
+            if stored.outcome == "empty" and item.kind is PRINTED:
+                raise _no_curve(path)
+            yield stored
     except OSError as error:
         raise GputopError(
             f"{error.filename or root} cannot be written: {error.strerror}.", "Free some space, or check who owns it."
         ) from error
+
+
+def _no_curve(path: Path) -> UsageError:
+    known = ", ".join(kind.label for kind in KINDS)
+    hint = f"It reads {known}, and files of output: docs/curves.md names the files, and the lines."
+    return UsageError(f"{path} holds no curve that gputop reads.", hint)
+
+
+def _printed(start: Path) -> list[Found]:
+    """Return a file as text that a training has printed."""
+    return [Found(PRINTED, start, {start: ""}, None, False)] if start.is_file() else []
 
 
 def _sources(start: Path) -> list[Found]:

@@ -128,6 +128,42 @@ def test_a_single_file_is_imported_and_other_paths_are_refused(
     assert "holds no curve" in said(capsys, "import", str(tmp_path / "model.pt"), code=2)
 
 
+@pytest.mark.parametrize("name", ["nohup.out", "slurm-7.out", "run.txt", "training.log"])
+def test_a_file_of_output_is_imported_if_it_is_named(
+    name: str, home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / name
+    lines = [f"step {step} loss {value:.6f}\n" for step, value in LOSSES.items()]
+    path.write_text("".join(["loading data\n", *lines[:-1]]) + lines[-1].rstrip())
+    assert "its output" in said(capsys, "import", str(path))
+    (run,) = stored(home).values()
+    assert (run.name, run.step, run.ranks[0].metrics["loss"]) == (name, 49, round(LOSSES[49], 6))
+    (series,) = [item for item in RunReader(home.runs).poll().points if item.metric == "loss"]
+    assert dict(zip(series.steps, series.values, strict=True)) == {step: round(value, 6) for step, value in LOSSES.items()}
+    assert "unchanged" in said(capsys, "import", str(path))
+    with path.open("a") as file:
+        file.write("\nstep 50 loss 0.125\n")
+    assert "updated" in said(capsys, "import", str(path))
+
+
+def test_of_a_file_with_several_starts_the_newest_is_imported(
+    home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "train.log"
+    starts = [[f"step {step} loss {first - step}.0\n" for step in range(1, 6)] for first in (19, 9)]
+    path.write_text("".join("loading the data set\n" + "".join(lines) for lines in starts))
+    said(capsys, "import", str(path))
+    (series,) = [item for item in RunReader(home.runs).poll().points if item.metric == "loss"]
+    assert tuple(series.values) == (8.0, 7.0, 6.0, 5.0, 4.0)
+
+
+def test_text_without_a_loss_is_refused(home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("buy milk\n")
+    assert "notes.txt holds no curve that gputop reads" in said(capsys, "import", str(path), code=2)
+    assert stored(home) == {}
+
+
 def test_a_disk_that_is_full_leaves_no_half_of_a_run(home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write_csv(tmp_path)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
