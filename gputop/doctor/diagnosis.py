@@ -12,9 +12,8 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import replace
 from typing import ClassVar, NamedTuple
 
-from gputop.doctor.cases import Case, hits_needed, updated
-from gputop.doctor.evidence.evidence import WARM_UP_S, Evidence
-from gputop.doctor.evidence.first_steps import starting_run, whereabouts
+from gputop.doctor.cases import Case, updated
+from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.evidence.turns import Turns
 from gputop.doctor.findings.finding import (
@@ -29,6 +28,7 @@ from gputop.doctor.findings.finding import (
 )
 from gputop.doctor.roots import explained, sort_key
 from gputop.doctor.rules import BY_ID, GROUP_RULES, MACHINE_RULES, Judgement, Rule, Suspicion
+from gputop.doctor.undecided import knows_few_steps, undecided
 from gputop.errors import PLEASE_REPORT, describe_unexpected
 from gputop.history.interrupted import is_interrupted
 from gputop.history.metrics import MetricMemory
@@ -38,8 +38,9 @@ LOST_KEPT_S = 120.0
 """How long the doctor reports that something could not be judged."""
 EPISODES_KEPT = 200
 """How many findings that have ended are remembered."""
-STANDSTILLS = ("hangs", "lost ranks")
-"""The families of rules that say why no first step comes."""
+SETTLED_S = 8.0
+"""Once this much was observed, every rule judges, also those that judge rarely: with the start of the command, that makes ten
+seconds, after which a healthy run is settled."""
 _JITTER_S = 0.25
 """Tolerance for snapshots that arrive a little early or late."""
 _PHASE_OFFSET = {"stragglers": 2 / 3, "ddp": 2 / 3, "input": 1 / 3, "spread": 1 / 3, "learning": 1 / 3}
@@ -65,7 +66,12 @@ class _GroupJudged(NamedTuple):
 
 
 def _next_judgement_s(now: float, rule: Rule, known: _Judged | None) -> float:
-    """Return when a rule judges next. The rules of one family judge together because they share computations."""
+    """Return when a rule judges next. The rules of one family judge together because they share computations.
+
+    A judgement before its time (``SETTLED_S``) does not move the next one: families stay apart.
+    """
+    if known is not None and now < known.until:
+        return known.until
     return now + (rule.every_s if known is not None else rule.every_s * _PHASE_OFFSET.get(rule.family, 1.0)) - _JITTER_S
 
 
@@ -87,6 +93,11 @@ class Doctor:
         """The judgements of the machine rules that judge rarely."""
         self._groups_judged: dict[str, _GroupJudged] = {}
         self._turns = Turns()
+        self._observed_before_s = 0.0
+        self._all_now = False
+        """Whether rules that judge rarely judge this snapshot, too."""
+        self._few_steps: set[str] = set()
+        """The groups of which too few steps were known then."""
         self._last: Snapshot | None = None
         self._wall: float | None = None
         self._abstained: tuple[Abstained, ...] = ()
@@ -140,6 +151,10 @@ class Doctor:
         self._wall = snapshot.time
         now = snapshot.monotonic_s
         self._evidence.observe(snapshot)
+        self._all_now = self._evidence.observed_s >= SETTLED_S - _JITTER_S > self._observed_before_s
+        self._observed_before_s = self._evidence.observed_s
+        if self._all_now:
+            self._few_steps = {group.key for group in self._evidence.groups if knows_few_steps(self._evidence, group)}
         for note in snapshot.notes:
             if note.code == NOT_READ:
                 self._record_loss(note.message, Abstained(EVIDENCE, note.message, note.hint))
@@ -182,7 +197,7 @@ class Doctor:
             for rule in GROUP_RULES:
                 if rule.every_s and rule.id not in suspected:
                     known = before.get(rule.id)
-                    if known is None or now >= known.until:
+                    if known is None or now >= known.until or self._all_now:
                         known = self._judge_rarely(rule, group, now, known)
                     by_rule[rule.id] = known
                     if not known.judgements:
@@ -205,7 +220,7 @@ class Doctor:
         kept: dict[str, _Judged] = {}
         for rule in MACHINE_RULES:
             known = self._judged.get(rule.id) if rule.every_s and rule.id not in suspected else None
-            if known is None or now >= known.until:
+            if known is None or now >= known.until or self._all_now:
                 judged = [
                     ((rule.id, subject), judgement)
                     for subject, judgement in self._judge_machine(rule).items()
@@ -298,43 +313,7 @@ class Doctor:
 
         Suspicions that another finding explains, or that would be information only, are left out.
         """
-        hidden = explained(self._cases)
-        found = [
-            Undecided(key[0], case.finding.title, self._needs_s(key[0], case), case.finding.run, case.finding.pids)
-            for key, case in self._cases.items()
-            if not case.shown and case.clean == 0 and key not in hidden and case.finding.severity != "info"
-        ]
-        for group in self._evidence.groups:
-            starts = self._starts(group)
-            if starts is not None:
-                found.append(starts)
-            elif (group.used or group.run is not None) and not self._evidence.is_warm(group):
-                age = min((self._evidence.age_s(process) for process in group.processes), default=WARM_UP_S)
-                name = group.run.name if group.run is not None else f"process {group.pids[0]}" if group.pids else "a job"
-                found.append(
-                    Undecided(None, f"{name} is warming up", max(0.0, WARM_UP_S - age), group.run_id, tuple(group.pids))
-                )
-        return tuple(sorted(found, key=lambda item: (-math.inf if item.needs_s is None else -item.needs_s, item.rule or "")))
-
-    def _starts(self, group: RankGroup) -> Undecided | None:
-        """Return that a run of several ranks has made no step, unless a firm finding says why; None for any other group."""
-        run = starting_run(self._last, group) if self._last is not None else None
-        if run is None or self._last is None:
-            return None
-        cases = [case for (rule, key), case in self._cases.items() if key == group.key and BY_ID[rule].family in STANDSTILLS]
-        if any(case.shown and case.finding.confidence != "possible" for case in cases):
-            return None
-        known = whereabouts(self._last, run)
-        waits = f": {known.verdict}" if known is not None and known.verdict is not None else ""
-        rest = WARM_UP_S - self.observed_s
-        watched = "watching for ranks that wait for one another"
-        return Undecided(None, f"{run.name} has made no step yet{waits}; {watched}", rest if rest > 0 else None, group.run_id)
-
-    def _needs_s(self, rule: str, case: Case) -> float:
-        if math.isinf(case.hold_s):
-            return max(0.0, BY_ID[rule].window_s - self.observed_s)
-        interval = self._last.interval_s if self._last is not None and math.isfinite(self._last.interval_s) else 0.0
-        return max(0.0, case.hold_s - (case.confirmed - case.since), (hits_needed(case.finding) - case.hits) * interval)
+        return undecided(self._cases, self._evidence, self._few_steps, self.observed_s) if self._last is not None else ()
 
     @property
     def suppressed(self) -> tuple[Finding, ...]:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from gputop.doctor.diagnosis import Doctor
+from gputop.doctor.diagnosis import SETTLED_S, Doctor
 from gputop.doctor.findings.finding import Finding, Undecided
 from gputop.doctor.findings.subjects import run_of
 from gputop.snapshot import LIVE_STATES, Snapshot
 
-SETTLED_S = 10.0
-"""By then, every rule that needs no more than the usual window of readings has had it."""
 IDLE_S = 3.0
 """The same if nothing trains: possible faults then show in single readings."""
 LONGEST_S = 120.0

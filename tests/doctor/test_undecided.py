@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from gputop.doctor.diagnosis import Doctor
+from gputop.doctor.diagnosis import SETTLED_S, Doctor
 from gputop.doctor.findings.finding import findings_json
 from gputop.doctor.report import text_report
 from gputop.doctor.rules import RULES
-from gputop.doctor.watch import IDLE_S, LONGEST_S, SETTLED_S, Outcome, changed, watch
+from gputop.doctor.undecided import STEPS_KNOWN_S
+from gputop.doctor.watch import IDLE_S, LONGEST_S, Outcome, changed, watch
 from gputop.snapshot import Snapshot
 from tests.doctor.rules.test_covered import ROOMS
 from tests.doctor.scenes import efficiency, outside, placement
@@ -56,15 +57,27 @@ def young(second: int) -> Snapshot:
     return replace(scene(second, gpus([0]), (process,)), time=EPOCH + second)
 
 
-def test_a_healthy_run_is_settled_after_ten_seconds() -> None:
-    outcome, read = watched(healthy)
-    assert (ids(outcome.findings), outcome.undecided, read) == ([], (), SETTLED_S)
+def with_past(second: int) -> Snapshot:
+    """The healthy run; the first snapshot has the steps of the half minute before, as a journal does."""
+    if second:
+        return healthy(30 + second)
+    points = [item for past in range(31) for item in healthy(past).points]
+    return replace(healthy(30), points=tuple(points))
+
+
+def test_a_healthy_run_is_settled_after_eight_seconds_or_ten_if_few_steps_are_known() -> None:
+    """With the start of the command, eight seconds of readings make ten."""
+    for run, seconds in ((with_past, SETTLED_S), (healthy, STEPS_KNOWN_S)):
+        outcome, read = watched(run)
+        assert (ids(outcome.findings), outcome.undecided, read) == ([], (), seconds)
+    outcome = watch(Doctor(), (healthy(second) for second in range(9)))
+    assert [(item.rule, item.title) for item in outcome.undecided] == [(None, "few steps of resnet18-ddp are known")]
 
 
 def test_whatever_is_healthy_is_settled_after_ten_seconds() -> None:
     rows = {row[-3]: row[-2] for room in ROOMS for row in getattr(room, "HEALTHY", ())}
     assert len(rows) > 80
-    later = [name for name, of in rows.items() if watched(of)[1] > SETTLED_S]
+    later = [name for name, of in rows.items() if watched(of)[1] > STEPS_KNOWN_S]
     # Its one process begins with the watch, and warms up for half a minute.
     assert later == ["memory of processes that a container hides"]
 

@@ -15,7 +15,7 @@ from gputop.snapshot import Device, Host, Process, Snapshot
 
 WINDOW_S = 60.0
 """Window over which clocks and throttling are judged (docs/rules.md#i01)."""
-SPAN_MIN_S = 10.0
+SPAN_MIN_S = 7.5
 """Shares of time are reported once this much of the window has been observed."""
 KEPT_READINGS = 600
 """Maximum number of readings of a device: a minute at ten per second."""

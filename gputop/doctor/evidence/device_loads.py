@@ -10,8 +10,8 @@ from gputop.snapshot import Device, Snapshot
 
 LOAD_WINDOW_S = 12.0
 """Contexts, not utilization, show who owns a GPU, so 12 s are enough to report a fault within 15 s."""
-LOAD_SPAN_MIN_S = 9.5
-"""A device counts as idle only once it was observed for this long: ten seconds, with some tolerance."""
+LOAD_SPAN_MIN_S = 7.5
+"""A device counts as idle only once it was observed for this long: eight readings, with some tolerance (our choice)."""
 KEPT_SAMPLES = 1200
 """Maximum number of samples of a device."""
 BUSY_PERCENT = 10.0

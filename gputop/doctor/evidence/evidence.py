@@ -26,7 +26,7 @@ from gputop.history.points import EMPTY, PointSeries
 from gputop.losses import is_short_loss, names_a_loss
 from gputop.snapshot import Communicator, Device, LogMatch, Process, Rank, Snapshot
 
-EARLY_SPAN_S = 9.5
+EARLY_SPAN_S = 7.5
 """From this span on, a mean is good enough to keep watching, but not for a verdict."""
 FREE_MEMORY_BYTES = 2**30
 """A GPU is free below this memory use, as the driver counts it: an idle data-center GPU shows up to 0.6 GiB for the driver."""

@@ -20,7 +20,7 @@ RUNS = "runs"
 """Stands for a sample in which the main thread ran, next to the waits of ``sources/host/waits.py``."""
 GLOO_THREAD = "pt_gloo_runloop"
 """gloo starts these threads once every rank is connected to every other one."""
-SPAN_MIN_S = 10.0
+SPAN_MIN_S = 7.5
 """Shares of time are reported once this much of the window was observed."""
 MOVED_BYTES = 2**20
 """Less I/O than this between two readings is a log line or a library's page, not a data set (our choice)."""

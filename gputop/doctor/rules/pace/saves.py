@@ -14,7 +14,7 @@ from gputop.doctor.rules.support.rule import Judgement, Suspicion
 SAVES = 40
 SAVES_MIN = 8
 """Of the newest checkpoints, these many count, and as many must be known (our choice)."""
-SPAN_MIN_S = 10.0
+SPAN_MIN_S = 6.0
 SAVE_MIN_S = 0.02
 SAVE_LONG_S = 0.1
 """Shorter saves are those of a toy; from the second on, the finding may be more than possible (our choice)."""
