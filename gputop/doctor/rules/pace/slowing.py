@@ -13,6 +13,7 @@ from gputop.doctor.evidence.levels import Stretch, is_rate
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import logged, tracked
+from gputop.doctor.rules.support.culprit import TAKEN_TEXT, taken_from
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
 from gputop.snapshot import Rank
 
@@ -75,11 +76,14 @@ def slows_down(evidence: Evidence, group: RankGroup) -> Judgement:
         Fact(f"{_pace(course, last)} from step {units.count(course.steps[-1])}", last, where),
         Fact("almost every part of the run is slower than the previous one", round(_rising(course.seconds), 2), where),
     ]
+    member = next((item for item in group.members if item.rank in (rank.rank, None)), None)
+    taken = taken_from(evidence, group, member.process if member is not None else None)
+    facts += taken
     finding = tracked.about(
         group,
         "E10",
         "warning",
-        "possible" if episodes or len(course.seconds) < PARTS else "likely",
+        "possible" if episodes or taken or len(course.seconds) < PARTS else "likely",
         f"The run slows down: a step takes {course.growth:.1f} times as long as at the beginning",
         facts,
         "Something grows with the steps: a list that keeps every loss or output, a buffer that is searched completely, a "
@@ -105,9 +109,9 @@ E10 = Rule(
         f"over {SPAN_MIN_S:.0f} s or more ({VALUES_MIN} values of a throughput), a step takes {SLOWER:g} times as long in "
         f"the last eighth of the run as in the first, and {SURE_SHARE:.0%} of all pairs of eighths rise (from {VALUES_FEW} "
         f"values, or by the times of an untracked run's losses over {SPAN_BY_TIMES_S:.0f} s: {SLOWER_OF_FEW:g} times, and all "
-        f"pairs if it is less than {MUCH_SLOWER:g} times); not if the samples per second stay the same; possible if the run "
-        f"logs rewards, or if it has logged {2 * PARTS_FEW} losses or a few more and the last part takes {MUCH_SLOWER:g} times "
-        "as long as the first"
+        f"pairs if it is less than {MUCH_SLOWER:g} times); not if the samples per second stay the same; {TAKEN_TEXT}, "
+        f"if the run logs rewards, or if it has logged {2 * PARTS_FEW} losses or a few more and the last part takes "
+        f"{MUCH_SLOWER:g} times as long as the first"
     ),
     estimated=True,
     mechanism="The script keeps something from each step and processes all of it in later steps.",

@@ -16,7 +16,7 @@ from gputop.doctor.facts.ddp import averages_by_hand, has_engine
 from gputop.doctor.findings.finding import Confidence, Fact, Severity
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import Suspicion
-from gputop.snapshot import Device, Rank
+from gputop.snapshot import Device, Process, Rank
 
 SEVERE_SCORE = 0.2
 SOURCES = ("journal: phase/*, step_s of all ranks; on GPUs cuda/*",)
@@ -122,11 +122,15 @@ def _facts(found: Straggling) -> list[Fact]:
 
 
 def taken_cores(evidence: Evidence, group: RankGroup, known: Culprit) -> list[Fact]:
-    """Return the evidence that other processes take the culprit's cores, so that its times say little; empty if there is none.
+    """Return the evidence that other processes take the culprit's cores, so that its times say little; empty without any."""
+    return taken_from(evidence, group, known.member.process if known.member is not None else None)
+
+
+def taken_from(evidence: Evidence, group: RankGroup, process: Process | None) -> list[Fact]:
+    """Return the evidence that other processes take the cores of a group's process; empty if there is none.
 
     Pressure is that of the whole machine. It counts only for virtual GPUs, which are its cores.
     """
-    process = known.member.process if known.member is not None else None
     per_s = evidence.interrupted_per_s(process) if process is not None else None
     if per_s is not None and per_s >= INTERRUPTED_PER_S:
         text = f"its main thread was stopped {per_s:.0f} times a second to let others run"

@@ -16,6 +16,7 @@ from gputop.jobs.output.printed_log import printed_run
 from gputop.snapshot import Points, Snapshot
 from tests.doctor.scenes.base import Scene, ids, only_shown, play
 from tests.doctor.scenes.near import slowing as scenes
+from tests.doctor.scenes.pace import interrupted
 from tests.samples import EPOCH
 
 
@@ -29,6 +30,17 @@ def test_it_says_how_much_slower_and_since_when() -> None:
     assert finding.evidence[0].text.startswith("25")
     assert finding.evidence[0].source == "journal: step_s"
     assert finding.fix.startswith("gputop where run-1")
+
+
+@pytest.mark.parametrize(("per_s", "confidence"), [(120, "possible"), (2, "likely")])
+def test_others_that_take_its_cores_may_be_why_a_run_slows_down(per_s: int, confidence: str) -> None:
+    def crowded(second: int) -> Snapshot:
+        shot = scenes.slows_down(second)
+        return interrupted(shot, second, per_s, shot.processes[0].rank)
+
+    finding = told(crowded)
+    assert finding.confidence == confidence
+    assert any("to let others run" in fact.text for fact in finding.evidence) == (confidence == "possible")
 
 
 def test_the_printed_throughput_of_an_untracked_run_shows_it_too() -> None:
