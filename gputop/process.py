@@ -259,6 +259,13 @@ class WaitingLauncher:
     """Wall clock, seconds since the epoch."""
     launcher: str = "torchrun"
     """Or "accelerate"."""
+    user: str | None = None
+    """Its user, if that is not the one who runs gputop: then only its command is known, and not its environment."""
+
+    @property
+    def words(self) -> str:
+        """The launcher, and whose it is: "torchrun of alice"."""
+        return self.launcher if self.user is None else f"{self.launcher} of {self.user}"
 
 
 @dataclass(frozen=True, slots=True)

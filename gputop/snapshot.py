@@ -335,7 +335,7 @@ class Snapshot:
     launches: tuple[LaunchPart, ...] = ()
     """This machine's jobs in launches over several hosts: those that have not ended, or ended badly a short while ago."""
     waiting_launchers: tuple[WaitingLauncher, ...] = ()
-    """This user's torchruns that need other nodes and have started no rank yet."""
+    """The launchers that need other nodes and have started no rank yet."""
     schema_version: int = SCHEMA_VERSION
 
     @property

@@ -34,6 +34,9 @@ class Rendezvous:
     waited_s: float
     """Since the last of them started."""
     launcher: str = "torchrun"
+    """In words, with its user if that is another one."""
+    user: str | None = None
+    """Whose they are, if they are another user's."""
     pids: tuple[int, ...] = ()
     """The process of each of ``hosts``."""
 
@@ -51,6 +54,7 @@ class Rendezvous:
             "hosts": list(self.hosts),
             "missing_nodes": self.missing,
             "waited_s": round(self.waited_s, 1),
+            "user": self.user,
         }
 
     def tells_of(self, host: str, pids: Collection[int]) -> bool:
@@ -94,7 +98,7 @@ def rendezvous_text(one: Rendezvous, unread: Sequence[str] = ()) -> str:
 
 def _meeting(host: str, launcher: WaitingLauncher) -> object:
     """Return what only the nodes of one run have in common: a loopback address alone joins nothing."""
-    same = launcher.launcher, launcher.name, launcher.nodes, launcher.rendezvous_id
+    same = launcher.words, launcher.name, launcher.nodes, launcher.rendezvous_id
     if launcher.slurm_job_id is not None:
         return "slurm", launcher.slurm_job_id, launcher.meets_at, same
     address = (launcher.meets_at or "").rpartition(":")[0] or launcher.meets_at
@@ -108,4 +112,4 @@ def _joined(group: Sequence[tuple[Seen, WaitingLauncher]], seen: Sequence[Seen],
     started = [at for one, launcher in group if (at := shifted(launcher.started_at, one.clock_offset_s)) is not None]
     without = tuple(one.host for one in seen if one.current and one.host not in hosts)
     waited_s = now - max(started, default=now)
-    return Rendezvous(first.name, first.nodes, place, hosts, without, waited_s, first.launcher, pids)
+    return Rendezvous(first.name, first.nodes, place, hosts, without, waited_s, first.words, first.user, pids)

@@ -41,6 +41,14 @@ def test_accelerate_is_named() -> None:
     assert rendezvous_text(found).startswith("accelerate on gpu1 has waited 1m30s for 1 of its 2 nodes")
 
 
+def test_the_launcher_of_another_user_has_a_name() -> None:
+    of_alice = replace(TORCHRUN, user="alice")
+    found = waiting(host("gpu1", of_alice), host("gpu2", TORCHRUN))
+    assert [(one.hosts, one.user) for one in found] == [(("gpu1",), "alice"), (("gpu2",), None)], "two runs"
+    assert rendezvous_text(found[0]).startswith("torchrun of alice on gpu1 has waited 1m30s for 1 of its 2 nodes")
+    assert found[0].as_data()["user"] == "alice"
+
+
 def test_nodes_that_are_all_there_and_do_not_meet() -> None:
     (found,) = waiting(host("gpu1", TORCHRUN), host("gpu2", TORCHRUN))
     assert rendezvous_text(found).endswith("at gpu1:29500: its 2 nodes are there and have not met")

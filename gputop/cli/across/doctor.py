@@ -240,10 +240,11 @@ def diagnose(options: argparse.Namespace, fleet: Fleet, reach_all: str, reach: R
     told = watched.tell_once(rendezvous)
     _print(options, watched, statuses, launches, rendezvous, told, reach_all)
     outcomes = [*watched.outcomes.values(), *([watched.over_outcome] if watched.over_outcome is not None else [])]
+    own_wait = any(one.user is None for one in rendezvous)
     wrong = any(text for _, texts in watched.troubles() for text in texts) or any(
         outcome.undecided or any(map(is_problem, outcome.findings)) for outcome in outcomes
     )
-    return EXIT_PROBLEM if wrong or launches or rendezvous or len(watched.outcomes) < len(statuses) else EXIT_OK
+    return EXIT_PROBLEM if wrong or launches or own_wait or len(watched.outcomes) < len(statuses) else EXIT_OK
 
 
 def _print(

@@ -28,7 +28,7 @@ cpu debug downcast-bf16 dynamo-use-dynamic dynamo-use-fullgraph dynamo-use-regio
 fp8-use-autocast-during-eval m module multi-gpu no-python no-tpu-cluster q quiet same-network tpu tpu-cluster tpu-use-
 sudo use-deepspeed use-fsdp use-megatron-lm use-parallelism-config use-xpu
 """
-_WITHOUT_VALUE = {
+WITHOUT_VALUE = {
     "torchrun": frozenset({"m", "module", "no-python", "run-path", "standalone", "virtual-local-rank"}),
     "accelerate": frozenset(_ACCELERATE.split()),
 }
@@ -56,10 +56,9 @@ class WaitingLaunchers:
                 launcher = self._known[key] = before[key] if key in before else self._launcher(facts)
             except _NotReadYetError:
                 continue
-            if launcher is not None and _ended_children_s(facts.line) < RANKS_CPU_S:
+            if launcher is not None and is_waiting(facts):
                 found.append(launcher)
-        alone = (one for one in found if one.pid not in parents and not procfs.read_children(one.pid))
-        return tuple(sorted(alone, key=lambda launcher: launcher.pid))
+        return tuple(sorted((one for one in found if one.pid not in parents), key=lambda launcher: launcher.pid))
 
     def _launcher(self, facts: Facts) -> WaitingLauncher | None:
         """Return what a process's command, environment and configuration say.
@@ -68,7 +67,7 @@ class WaitingLaunchers:
             _NotReadYetError: the configuration is being read.
         """
         pid, command = facts.stat.pid, procfs.command_line_of(facts.stat.pid)
-        if command is None or (launcher := launcher_name(command)) not in _WITHOUT_VALUE:
+        if command is None or (launcher := launcher_name(command)) not in WITHOUT_VALUE:
             return None
         environment = facts.try_read((), procfs.read_environ) or {}
         path = config_path(pid, _options(command)[1], environment) if launcher == "accelerate" else None
@@ -80,6 +79,12 @@ class WaitingLaunchers:
 
 class _NotReadYetError(Exception):
     """What a launcher needs is not known yet."""
+
+
+def is_waiting(facts: Facts) -> bool:
+    """Return whether a launcher has started no rank, and has had the time to."""
+    old, ran = facts.age_s >= WAITING_AGE_S, _ended_children_s(facts.line) >= RANKS_CPU_S
+    return old and not ran and not procfs.read_children(facts.stat.pid)
 
 
 def _ended_children_s(stat_line: bytes) -> float:
@@ -140,7 +145,7 @@ def _options(command: Sequence[str]) -> tuple[str, dict[str, str], Sequence[str]
     while words and words[0].startswith("-"):
         name, equals, given = words.pop(0).lstrip("-").partition("=")
         name = name.replace("_", "-")
-        if equals or name in _WITHOUT_VALUE[launcher]:
+        if equals or name in WITHOUT_VALUE[launcher]:
             found[name] = given
             module = module or name in ("m", "module")
         elif words:
@@ -154,7 +159,7 @@ def _own_words(command: Sequence[str]) -> tuple[str, list[str]]:
         rest = list(command[place:])
         for way in (["python", *rest], ["python", "-m", *rest]):
             launcher = None if word.startswith("-") else launcher_name(way)
-            if launcher in _WITHOUT_VALUE:
+            if launcher in WITHOUT_VALUE:
                 alone = launcher_name([*way[: -len(rest)], word]) == launcher
                 return str(launcher), rest[1 if alone else 2 :]
     return "", []

@@ -14,6 +14,7 @@ from gputop.groups import WORKER_NAME
 from gputop.process import WaitingLauncher
 from gputop.sources.host import procfs
 from gputop.sources.host.book import Facts, ProcessBook
+from gputop.sources.host.launchers_of_others import LaunchersOfOthers
 from gputop.sources.host.rendezvous import WaitingLaunchers
 from gputop.sources.host.waiting_ranks import WaitingRanks
 from gputop.sources.host.workers import WorkerBook, workers_of_others
@@ -41,8 +42,9 @@ class UnlistedTrainings:
         self.workers = WorkerBook()
         self._book = book
         self.launchers: tuple[WaitingLauncher, ...] = ()
-        """The torchruns that wait for other nodes."""
+        """The launchers that wait for other nodes: this user's, then those of others."""
         self._waiting_launchers = WaitingLaunchers()
+        self._launchers_of_others = LaunchersOfOthers(book)
         self._waiting_ranks = WaitingRanks(book)
         self._training: dict[tuple[int, int], float] = {}
         """Process -> until when it stays listed."""
@@ -93,7 +95,7 @@ class UnlistedTrainings:
         self._began = {key: since for key, since in self._began.items() if key in self._training}
         shown = {*listed, *(pid for pid, _ in self._training)}
         self._waiting = self._waiting_ranks.find(pythons, shown, now_s)
-        self.launchers = self._waiting_launchers.find(pythons)
+        self.launchers = (*self._waiting_launchers.find(pythons), *self._launchers_of_others.find(now_s))
         self._forking = _parents_of_copies(pythons, shown - set(tracked))
 
     def _queued_percent(self, facts: Facts, before: tuple[int, float] | None, now_s: float) -> float:

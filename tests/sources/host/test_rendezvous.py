@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +19,7 @@ from gputop.process import WaitingLauncher
 from gputop.sources.host import rendezvous
 from gputop.sources.host.accelerate_config import config_path, entries_of
 from gputop.sources.host.book import ProcessBook
+from gputop.sources.host.launchers_of_others import LaunchersOfOthers
 from gputop.sources.host.rendezvous import WaitingLaunchers, read_launcher
 from tests.hosts.machines.sshd import free_port
 from tests.tracking.kit import eventually
@@ -179,6 +182,38 @@ def test_a_torchrun_is_listed_until_its_ranks_start(
     finally:
         second.send_signal(signal.SIGTERM)
         second.wait(60)
+
+
+def test_the_launcher_of_another_user_is_listed_by_its_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    python = shutil.which("python3", path="/usr/bin:/usr/local/bin")
+    if os.geteuid() != 0 or python is None:
+        pytest.skip("only root can start a process of another user, for which /usr/bin/python3 is needed")
+    monkeypatch.setattr(rendezvous, "WAITING_AGE_S", 0.0)
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        script = Path(folder, "torchrun")
+        script.write_text("import subprocess\nprint('up', flush=True)\ninput()\nsubprocess.run(['sleep', '600'])\n")
+        command = [python, str(script), "--nnodes=2", "--rdzv-endpoint=gpu1:29500", "train.py"]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        process = subprocess.Popen(command, user="nobody", start_new_session=True, **pipes)  # type: ignore[call-overload]
+        try:
+            assert process.stdout.readline() == "up\n"
+            others = LaunchersOfOthers(ProcessBook())
+
+            def listed() -> list[WaitingLauncher]:
+                return [one for one in others.find(time.monotonic()) if one.pid == process.pid]
+
+            (found,) = listed()
+            assert (found.words, found.nodes, found.meets_at) == ("torchrun of nobody", 2, "gpu1:29500")
+            assert found.started_at is not None
+            process.stdin.write("\n")
+            process.stdin.flush()
+            eventually(lambda: not listed(), "it has started a rank")
+            again = LaunchersOfOthers(ProcessBook())
+            assert process.pid not in [one.pid for one in again.find(time.monotonic())]
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 @pytest.mark.parametrize("ran", [False, True], ids=["waits for nodes", "waits for the ranks of other nodes"])

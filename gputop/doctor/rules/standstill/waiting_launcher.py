@@ -25,7 +25,7 @@ def waits_for_nodes(evidence: Evidence) -> dict[str, Judgement]:
     runs: dict[str, list[WaitingLauncher]] = {}
     for launcher in snapshot.waiting_launchers:
         if launcher.started_at is not None and launcher.gputop_job_id not in ours:
-            meeting = (launcher.launcher, launcher.name, launcher.meets_at, launcher.rendezvous_id, launcher.slurm_job_id)
+            meeting = (launcher.words, launcher.name, launcher.meets_at, launcher.rendezvous_id, launcher.slurm_job_id)
             runs.setdefault(":".join(item or "" for item in meeting), []).append(launcher)
     return {key: _judged(launchers, snapshot.time) for key, launchers in runs.items()}
 
@@ -38,18 +38,18 @@ def _judged(launchers: list[WaitingLauncher], now: float) -> Judgement:
         return None
     where = f" at {first.meets_at}" if first.meets_at is not None else ""
     title = (
-        f"{first.name} has no rank: {first.launcher} waits for other nodes{where}"
+        f"{first.name} has no rank: {first.words} waits for other nodes{where}"
         if count < first.nodes
         else f"{first.name} has no rank: its {first.nodes} nodes are on this machine and have not met{where}"
     )
     finding = Finding(
         id="G06",
-        severity="warning",
+        severity="warning" if first.user is None else "info",
         confidence="likely",
         title=title,
         evidence=(
             Fact(
-                f"{words.processes(pids)} ({first.launcher}) {words.agree(count, 'has', 'have')} run for "
+                f"{words.processes(pids)} ({first.words}) {words.agree(count, 'has', 'have')} run for "
                 f"{units.duration(waited_s)} without starting a rank",
                 round(waited_s),
                 "/proc/<pid>/stat, children",
@@ -84,14 +84,14 @@ G06 = Rule(
     order=1003,
     family="lost ranks",
     title="A launcher waits for other nodes",
-    severities=("warning",),
+    severities=("warning", "info"),
     confidences=("likely",),
     needs=("/proc/<pid>/cmdline, environ",),
     window_s=NODES_START_S,
     every_s=SELDOM_S,
     threshold=(
         "a torchrun, or an accelerate launch, that needs other nodes by its options or its configuration, is no part of a "
-        f"launch by gputop, and has run for {NODES_START_S:.0f} s without starting a rank"
+        f"launch by gputop, and has run for {NODES_START_S:.0f} s without starting a rank (info if it is another user's)"
     ),
     estimated=True,
     mechanism=(
