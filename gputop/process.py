@@ -226,7 +226,7 @@ class ProcessRun:
         seen = {rank.local_rank for rank in self.ranks}
         if self.local_world_size is None or None in seen:
             return ()
-        return tuple(number for number in range(self.local_world_size) if number not in seen)
+        return tuple(number for number in range(min(self.local_world_size, LOCAL_RANKS_MOST)) if number not in seen)
 
     @property
     def ranks_elsewhere(self) -> int | None:
@@ -236,6 +236,8 @@ class ProcessRun:
         return max(0, self.world_size - self.local_world_size)
 
 
+LOCAL_RANKS_MOST = 4096
+"""Maximum number of ranks of one machine that are looked for: LOCAL_WORLD_SIZE may be any number."""
 NODES_START_S = 60.0
 """Nodes do not start at once, least of all by hand: launchers that wait are reported after this time (our choice)."""
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from gputop.questions import Answer, answer_in, is_answer
 from gputop.run_questions import GpusAnswer, RunsAnswer
-from gputop.snapshot import SCHEMA_VERSION, Points, Problem, Run, Snapshot
+from gputop.snapshot import SCHEMA_VERSION, Points, Problem, Snapshot
 from gputop.terminal_text import strip_controls
 from gputop.units import INTERVAL_MAX_S, INTERVAL_MIN_S
 from gputop.wire import LEVELS_MAX, FormatError, decode, parse_json
@@ -67,7 +67,8 @@ def snapshot_in(line: bytes) -> Snapshot:
         raise FormatError("not a snapshot")
     if version > SCHEMA_VERSION:
         raise NewerStreamError(f"schema_version {version} is newer than this gputop reads ({SCHEMA_VERSION})")
-    return _bounded(decode(Snapshot, data))
+    cut = _cut(data)
+    return _bounded(decode(Snapshot, data), cut)
 
 
 def answer_of(line: bytes) -> Answer | None:
@@ -117,8 +118,29 @@ def _cleaned(text: str) -> str:
     return text if text.isascii() else _SURROGATES.sub("", text)
 
 
-def _bounded(snapshot: Snapshot) -> Snapshot:
-    """Return the snapshot with at most as many records as a screen can show, and without numbers too large to calculate with.
+def _cut(data: dict[str, Any]) -> list[str]:
+    """Leave in plain data at most as many records as a screen can show; return what was left out.
+
+    Decoding a record takes longer than parsing it, and all other hosts wait for it.
+    """
+    cut: list[str] = []
+    for name, most in MOST.items():
+        records = data.get(name)
+        if isinstance(records, list) and len(records) > most:
+            cut.append(f"{most} of {len(records)} {name.replace('_', ' ')}")
+            data[name] = records[:most]
+    for name in ("runs", "process_runs", "communicators"):
+        listed = data.get(name)
+        for item in listed if isinstance(listed, list) else ():
+            ranks = item.get("ranks") if isinstance(item, dict) else None
+            if isinstance(ranks, list) and len(ranks) > RANKS_MOST:
+                cut.append(f"{RANKS_MOST} of {len(ranks)} ranks of a run")
+                item["ranks"] = ranks[:RANKS_MOST]
+    return cut
+
+
+def _bounded(snapshot: Snapshot, cut: list[str]) -> Snapshot:
+    """Return the snapshot without numbers too large to calculate with; a note says what was ``cut``.
 
     Raises:
         FormatError: its times are invalid.
@@ -126,24 +148,9 @@ def _bounded(snapshot: Snapshot) -> Snapshot:
     times = (snapshot.time, snapshot.monotonic_s, snapshot.interval_s)
     if not all(math.isfinite(value) for value in times):
         raise FormatError("a snapshot without a time")
-    cut: list[str] = []
-    kept: dict[str, Any] = {}
-    for name, most in MOST.items():
-        records = getattr(snapshot, name)
-        if len(records) > most:
-            cut.append(f"{most} of {len(records)} {name.replace('_', ' ')}")
-            kept[name] = records[:most]
-    runs: tuple[Run, ...] = kept.get("runs", snapshot.runs)
-    if any(len(run.ranks) > RANKS_MOST for run in runs):
-        cut.append(f"{RANKS_MOST} ranks of a run")
-        kept["runs"] = tuple(replace(run, ranks=run.ranks[:RANKS_MOST]) for run in runs)
-    if any(len(found.ranks) > RANKS_MOST for found in snapshot.communicators):
-        kept["communicators"] = tuple(
-            replace(found, ranks=found.ranks[:RANKS_MOST]) for found in kept.get("communicators", snapshot.communicators)
-        )
     points = _whole(snapshot.points, cut.append)
     interval_s = min(INTERVAL_MAX_S, max(INTERVAL_MIN_S, snapshot.interval_s))
-    snapshot = replace(snapshot, points=points, interval_s=interval_s, **kept)
+    snapshot = replace(snapshot, points=points, interval_s=interval_s)
     if not cut:
         return snapshot
     note = Problem("other", f"This machine reports more than is shown: only {', '.join(cut)} are.", "")

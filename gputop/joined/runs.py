@@ -8,13 +8,15 @@ several list a rank, the machine on which it runs counts.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from gputop import units
 from gputop.snapshot import FAILED_STATES, LIVE_STATES, Rank, Run, Snapshot, own_or_automatic, worst
 
+RANKS_MOST = 4096
+"""Maximum number of ranks that are looked for: a world size comes from another machine, and may be any number."""
 SLOWER_SHARE = 0.1
 """From this share of a step on, a host counts as slower: the doctor's limit for a rank that the others wait for."""
 STEP, BACKWARD = "step_s", "phase/backward"
@@ -62,6 +64,11 @@ class Part:
     current: bool = True
 
 
+def absent(world_size: int, seen: Collection[int]) -> tuple[int, ...]:
+    """Return the ranks that are not among ``seen``; of a world size without bounds, the first ``RANKS_MOST``."""
+    return tuple(rank for rank in range(min(world_size, RANKS_MOST)) if rank not in seen)
+
+
 def silent_hosts(parts: Sequence[Part]) -> tuple[str, ...]:
     """Return the hosts of these parts whose link is lost."""
     return tuple(part.host for part in parts if not part.current)
@@ -92,7 +99,7 @@ class JoinedRun:
         if self.source is not None:
             return ()
         seen = {rank.rank for rank in self.run.ranks}
-        return tuple(rank for rank in range(self.run.world_size or 0) if rank not in seen)
+        return absent(self.run.world_size or 0, seen)
 
     @property
     def elsewhere(self) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gputop.joined.runs import Part, Seen, silent_hosts
+from gputop.joined.runs import Part, Seen, absent, silent_hosts
 from gputop.process import LaunchEnvironment, ProcessRun
 from gputop.snapshot import Snapshot
 
@@ -32,7 +32,7 @@ class JoinedProcessRun:
     def missing(self) -> tuple[int, ...]:
         """The ranks that no host lists."""
         seen = {rank for part in self.parts for rank in part.ranks}
-        return tuple(rank for rank in range(self.world_size) if rank not in seen)
+        return absent(self.world_size, seen)
 
     @property
     def exchange_id(self) -> str:

@@ -114,6 +114,19 @@ def test_numbers_are_bounded_and_the_omitted_ones_counted() -> None:
     assert "512 of 2000 devices" in found.notes[-1].message
 
 
+@pytest.mark.parametrize("name", ["devices", "runs"])
+def test_records_beyond_the_limit_are_not_even_decoded(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(checked.MOST, name, 1)
+    data = plain()
+    data[name] = [data[name][0], "no record at all", {"deep": []}]
+    found = snapshot_in(line(data))
+    assert len(getattr(found, name)) == 1
+    assert f"1 of 3 {name}" in found.notes[-1].message
+    for broken in (["no record"], [{"ranks": 7}], {"a": 1}, "x", 7, None):
+        with pytest.raises(FormatError):
+            snapshot_in(line(plain(runs=broken)))
+
+
 @pytest.mark.parametrize("interval_s", [0.0, -5.0, 1e300])
 def test_an_interval_is_one_that_can_be_waited_for(interval_s: float) -> None:
     assert 0.1 <= snapshot_in(line(plain(interval_s=interval_s))).interval_s <= 3600

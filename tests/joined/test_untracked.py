@@ -10,14 +10,23 @@ import pytest
 from gputop.cli.output.hosts_text import hosts_text
 from gputop.hosts.state import HostStatus
 from gputop.hosts.stream import Heard
-from gputop.joined.runs import Seen
+from gputop.joined.runs import RANKS_MOST, JoinedRun, Seen
 from gputop.joined.troubles import untracked_troubles
 from gputop.joined.untracked import untracked_runs
-from gputop.process import LaunchEnvironment, ProcessRank, ProcessRun
+from gputop.process import LOCAL_RANKS_MOST, LaunchEnvironment, ProcessRank, ProcessRun
 from gputop.snapshot import DeviceUse, Host, Snapshot
 from tests import samples
 
 NOW = samples.EPOCH
+
+
+def test_a_world_size_without_bounds_does_not_keep_the_screen_busy() -> None:
+    (found,) = untracked_runs([node("a", range(2), world_size=1 << 60), node("b", range(2, 4), world_size=1 << 60)])
+    assert found.missing == tuple(range(4, RANKS_MOST))
+    assert ProcessRun("x", "t.py", (), local_world_size=1 << 60).missing_local_ranks == tuple(range(LOCAL_RANKS_MOST))
+    run = replace(samples.run(2), world_size=1 << 60)
+    whole = JoinedRun(run, (), ("a",))
+    assert whole.missing == tuple(range(2, RANKS_MOST))
 
 
 def node(
