@@ -17,6 +17,8 @@ ANSWER_S = 30.0
 SLURM = "Slurm's commands"
 """What they are called in an error."""
 PODS_VIA = "kubectl exec -i {host} --"
+_NO_SUCH_JOB = "Invalid job id"
+"""What squeue says about a job that Slurm has forgotten, or never had; of a job that ended just now, it prints nothing."""
 _JOB = re.compile(r"\d{1,12}([_+]\d{1,9})?")
 
 
@@ -40,7 +42,13 @@ def slurm_hosts(job: str) -> tuple[str, ...]:
     """
     slurm_via(job)
     states, nodes = [], []
-    for line in printed(["squeue", "--noheader", "--jobs", job, "--format", "%T|%N"], SLURM, ANSWER_S):
+    try:
+        lines = printed(["squeue", "--noheader", "--jobs", job, "--format", "%T|%N"], SLURM, ANSWER_S)
+    except GputopError as error:
+        if _NO_SUCH_JOB not in str(error):
+            raise
+        lines = []
+    for line in lines:
         state, _, listed = line.partition("|")
         states.append(state.strip())
         if listed.strip() and state.strip() not in ("PENDING", "COMPLETING"):

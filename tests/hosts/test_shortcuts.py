@@ -72,7 +72,8 @@ def test_printed_output_of_slurm_is_parsed(programs: Path) -> None:
     for printed, said in (
         ("echo 'PENDING|'", "Slurm job 42 is PENDING: it has no nodes."),
         ("true", "Slurm job 42 has ended, or there is none."),
-        ("echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1", "Invalid job id specified"),
+        ("echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1", "Slurm job 42 has ended, or there is none."),
+        ("echo 'slurm_load_jobs error: Unable to contact slurm controller' >&2; exit 1", "Unable to contact"),
     ):
         stand_in(programs, squeue=printed)
         with pytest.raises(GputopError, match=said):
