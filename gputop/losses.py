@@ -29,21 +29,27 @@ _SHORT = re.compile(r"(?:^|[^a-z])(?:nll|b?ce|xent|cross_?entropy)(?:$|[^a-z])")
 """What scripts call a loss of classification or of a language model; it counts where no metric has "loss" in its name."""
 _ERROR = re.compile(r"(?:^|[^a-z])(?:mse|rmse|mae|huber|objective|recon(?:struction)?|info_?nce)(?:$|[^a-z])")
 """What scripts call a loss of regression, reconstruction or contrast; it counts where there is none of the above."""
+_BESIDE_A_LOSS = frozenset(
+    (
+        *("acc", "accuracy", "psnr", "ssim", "score", "scores", "reward", "rlhf", "kl"),
+        *("lr", "weight", "coef", "coeff", "lambda", "beta", "delta", "temp", "temperature", "norm", "std", "var"),
+    )
+)
+"""What is logged about a loss or its model and is none: ``recon_psnr``, ``huber_delta``, ``mae/lr`` of a masked autoencoder."""
 _WORD = re.compile(r"[^\W_]+")
 
 
 def loss_metric(names: Iterable[str]) -> str | None:
     """Return the name of a run's training loss: a standard name if there is one, else the best metric with "loss" in its name.
 
-    The sum of several losses comes before its parts. An evaluation loss is the last resort.
+    The sum of several losses comes before its parts. A short name such as ``ce`` comes next, and an evaluation loss last.
     """
     known = set(names)
     own = next((name for name in LOSS_METRICS if name in known), None)
-    others = [name for name in known if "loss" in name.lower()] or sorted(short_losses(known))
+    others = set(filter(names_a_loss, known)) or short_losses(known) or {name for name in known if "loss" in name.lower()}
     return own or min(
         others,
         key=lambda name: (
-            not is_training_loss(name),
             not is_sum(name),
             name.endswith(_OF_EPOCH),  # next to the same metric by steps: Lightning logs both
             not name.removeprefix(AUTOMATIC_PREFIX).startswith("loss/"),
@@ -81,13 +87,20 @@ def is_training_loss(loss: str) -> bool:
 
 def is_short_loss(metric: str) -> bool:
     """Return whether a metric may be a training loss under a short name, such as ``ce``, ``train_nll`` or ``mse``."""
-    return any(kind.search(metric.lower()) for kind in (_SHORT, _ERROR)) and is_training_loss(metric)
+    name = metric.lower()
+    named = _SHORT.search(name) is not None or _ERROR.search(name) is not None
+    return named and is_training_loss(name) and _BESIDE_A_LOSS.isdisjoint(_WORD.findall(name))
 
 
 def short_losses(names: Iterable[str]) -> set[str]:
     """Return the metrics that may be training losses under short names; of errors, which rise and fall together, only one."""
-    known = sorted(filter(is_short_loss, names))
+    known = sorted(filter(is_short_loss, names), key=lambda name: (is_sum(name), name))
     return {name for name in known if _SHORT.search(name.lower())} or set(known[-1:])
+
+
+def may_rise(loss: str) -> bool:
+    """Return whether training may make this value larger: an objective is minimized or maximized, which its name hides."""
+    return "objective" in _WORD.findall(loss.lower())
 
 
 def names_a_loss(metric: str) -> bool:

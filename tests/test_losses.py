@@ -23,6 +23,10 @@ from gputop.losses import is_short_loss, loss_metric
         (("mse", "nll"), "nll"),
         (("recon", "loss/kl"), "loss/kl"),
         (("val_mae", "fid"), None),
+        (("val_loss", "ce"), "ce"),
+        (("loss_scale", "train_mse"), "train_mse"),
+        (("total_mse", "train_mse"), "total_mse"),
+        (("recon_psnr", "mae/lr", "ce_acc", "huber_delta"), None),
     ],
 )
 def test_a_short_name_of_a_loss_counts_where_nothing_is_called_one(names: tuple[str, ...], loss: str | None) -> None:

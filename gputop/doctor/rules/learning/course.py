@@ -17,7 +17,7 @@ from gputop.doctor.findings.finding import Confidence, Fact, Finding, Severity
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
 from gputop.history.points import PointSeries
-from gputop.losses import short_losses
+from gputop.losses import may_rise, short_losses
 from gputop.snapshot import AUTOMATIC_PREFIX, Rank, is_training_loss, loss_metric, names_a_loss, own_or_automatic
 
 NEWEST = 20
@@ -81,7 +81,7 @@ between few (our choice)."""
 def loss_grows(evidence: Evidence, group: RankGroup) -> Judgement:
     """J02: the loss is several times its lowest value, and as high as at the start or higher."""
     found = _only_loss(group)
-    if found is None:
+    if found is None or may_rise(found[1]):
         return None
     rank, name = found
     levels, series = (

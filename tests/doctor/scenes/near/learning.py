@@ -118,6 +118,7 @@ def only_loss(name: str, loss: Callable[[int, int], float]) -> Scene:
 
 
 leaves_its_reference = only_loss("actor/kl_loss", moves_away)
+is_maximized = only_loss("objective", moves_away)
 leaves_its_data = only_loss("train/loss", moves_away)
 
 # ---- J03
@@ -147,6 +148,7 @@ PAIRS = (
     Pair("J02", "two losses that work against each other", two_losses, learned_then_lost, 70),
     Pair("J02", "reinforcement learning", rewarded, learned_then_lost, 70),
     Pair("J02", "a distance from the reference model", leaves_its_reference, leaves_its_data, 70),
+    Pair("J02", "an objective that is maximized", is_maximized, leaves_its_data, 70),
     Pair("J03", "a schedule that ends with the run", ends_at_zero, no_rate, 60),
     Pair("J03", "a rate that is small", small_rate, vanished_rate, 60),
     Pair("J03", "one group of parameters is frozen", frozen_backbone, no_rate, 60),
