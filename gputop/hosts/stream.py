@@ -201,6 +201,7 @@ class HostStream:
                     lines.expect(CONNECT_S)
                 elif is_said(line, HELLO):
                     self._said_hello = True
+                    self._retries.note_start()
                     self._transport.asking.settled(self.status.host)
                     lines.expect(START_S)
                     connected()

@@ -196,6 +196,9 @@ def test_a_host_that_was_read_is_tried_again_soon_however_long_it_was_away(monke
     assert waits(6) == [1.0, 2.0, 4.0, *[retries.KNOWN_MOST_S] * 3]
     assert account.wait_s("timed_out", is_behind_another=True) == 60.0, "its jump host bears the attempts"
     assert account.wait_s("permission_denied", is_behind_another=False) == 60.0
+    account.note_start()
+    assert waits(1) == [60.0], "it is there, and gputop ends at once: each attempt is a login"
+    assert waits(1) == [60.0]
 
 
 @needs_sshd
