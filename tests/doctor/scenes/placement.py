@@ -372,6 +372,7 @@ def told_that_it_is_alone(second: int) -> Snapshot:
             visible=2,
             environment=LaunchEnvironment(rank=0, local_rank=n, world_size=1),
             threads=(("pt_gloo_runloop", 2),),
+            autograd_threads=(),
         )
         for n in range(2)
     )

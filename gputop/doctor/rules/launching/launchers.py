@@ -147,7 +147,9 @@ A18 = Rule(
 def _worlds(evidence: Evidence, found: Sequence[tuple[RankGroup, Member, Process]], packed: bool) -> Judgement:
     """Judge the processes of one command and one mask. ``packed``: more of them run under other masks, on purpose."""
     numbered = _numbered(found)
-    if not all(evidence.trains(group) for group, _, _ in found) or any(
+    # Whoever makes a process group trains, even if neither its steps nor its backward threads can be seen.
+    trains = [evidence.trains(group) or (numbered and _has_group(process)) for group, _, process in found]
+    if not all(trains) or any(
         _joined(evidence, group, member, process, threads_tell=not numbered) for group, member, process in found
     ):
         return None
@@ -209,7 +211,11 @@ def _joined(evidence: Evidence, group: RankGroup, member: Member, process: Proce
         return max([*sizes, size or 1]) > 1
     if not threads_tell:
         return False
-    return "threads" in process.hidden or any(name.startswith(_GROUP_THREADS) for name, _ in process.threads)
+    return "threads" in process.hidden or _has_group(process)
+
+
+def _has_group(process: Process) -> bool:
+    return any(name.startswith(_GROUP_THREADS) for name, _ in process.threads)
 
 
 def _alone(found: Sequence[tuple[RankGroup, Member, Process]]) -> Fact:
