@@ -58,6 +58,9 @@ _HEADING = re.compile(
 )
 _KINDS_OF_LOSS = re.compile(r"\bloss (train): ([^\s,]{1,40}), (val): (?=[^\s,])")
 """LitGPT names the loss once for both of its values."""
+_OF_CYCLEGAN = re.compile(r"^[(\[](?:epoch: \d{1,9}, )?iters: \d{1,15}, time: [\d.]{1,20}(?:, data: [\d.]{1,20})?[)\]]\s")
+"""What CycleGAN and pix2pix, and the many scripts that began as a copy of them, print before their losses: "G_GAN: 1.2"."""
+_NAMED = re.compile(r"(?<!\S)(?=\w{1,60}: [-+\d.])")
 _LOSS_VALUE = re.compile(r"(?<=loss) value(?=\s{0,9}[:=])", re.IGNORECASE)
 _ALONE = re.compile(rf"(?<=[:=])\[ {{0,9}}({NUMBER}) {{0,9}}\](?!\w)", re.IGNORECASE)
 """An array of one number, as older versions of Gymnasium have their returns."""
@@ -201,6 +204,9 @@ def _from_text(line: str) -> Printed | None:
         line = f"{at[2]}, {line[: at.start()]}{at[1]}{line[at.end() :]}"
     if "loss train:" in line:
         line = _KINDS_OF_LOSS.sub(r"\1_loss: \2, \3_loss: ", line)
+    head = _OF_CYCLEGAN.match(line)
+    if head is not None:
+        line = head[0] + _NAMED.sub("loss_", line[head.end() :])
     if " value" in line:
         line = _LOSS_VALUE.sub("", line)
     if "=[" in line or ":[" in line:

@@ -21,7 +21,7 @@ MEASURED = re.compile(
 )
 ANY_MEASURED = re.compile(
     r"loss|acc|top|ppl|perplexity|f1|au[cr]|bleu|rouge|iou|map|ms[es]|mae|mse|reward|return|psnr|ssim|[wc]er|nll|ce|xent|entropy|elbo|bp[bc]|"
-    r"fid|objective|huber|recon",
+    r"fid|objective|huber|recon|iters: ",
     re.IGNORECASE,
 )
 _LISTED = re.compile(

@@ -16,6 +16,12 @@ from gputop.tracking.printed.transcript import Transcript
 
 LINES: list[tuple[str, dict[str, float], dict[str, Any]]] = [
     ("loss: 0.43", {"loss": 0.43}, {}),
+    (
+        "(epoch: 2, iters: 100, time: 0.300, data: 0.200) G_GAN: 1.210 D_real: 0.500 ",
+        {"loss_G_GAN": 1.21, "loss_D_real": 0.5},
+        {"step": 100, "epoch": 2},
+    ),
+    ("[iters: 20, time: 0.123] G_L1: 0.1234", {"loss_G_L1": 0.1234}, {"step": 20}),
     ("[batch 20/100] Loss_D: 0.4 Loss_G: 1.2", {"loss_d": 0.4, "loss_g": 1.2}, {"step": 20, "steps": 100}),
     ("Loss = 4.3e-1", {"loss": 0.43}, {}),
     ("12:00:01 INFO loss=0.5 acc: 0.25", {"loss": 0.5, "acc": 0.25}, {}),
