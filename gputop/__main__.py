@@ -7,11 +7,13 @@ import sys
 
 from gputop.agent.first_look import OPTION, write_first_look
 from gputop.agent.one_heap import share_one_heap
+from gputop.tui.light_imports import import_processes
 
 
 def main() -> int:
     """Run the command line and return its exit code."""
     words = sys.argv[1:]
+    import_processes()
     if words[:1] == ["agent"]:
         share_one_heap()
         if OPTION in words:

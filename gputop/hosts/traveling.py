@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib.util
 import io
-import zipfile
 from functools import cache
 from pathlib import Path
 
@@ -75,6 +74,8 @@ def message() -> bytes:
     """Return the archive behind its size: this gputop, a parser of TOML, and pynvml where it is installed here. All are pure
     Python.
     """
+    import zipfile  # the launch screen imports this module
+
     package = Path(__file__).resolve().parents[1]
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -7,7 +7,6 @@ rank that two machines have, a script of another name, or a run that is whole on
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -145,6 +144,8 @@ def meeting(run: ProcessRun, environment: LaunchEnvironment) -> Meeting | None:
 
 def is_loopback(address: str) -> bool:
     """Return whether an address or a name stands for another machine on each machine."""
+    import ipaddress  # few machines need it
+
     try:
         found = ipaddress.ip_address(address.strip("[]"))
     except ValueError:

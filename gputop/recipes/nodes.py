@@ -8,7 +8,6 @@ unchanged.
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import os
 import re
 import socket
@@ -118,6 +117,8 @@ def endpoint_of(first: NodeReady, wanted: str | None) -> str:
     Raises:
         UsageError: what the user or the first host gives is not an address.
     """
+    import ipaddress  # the launch screen imports this module
+
     host, port = parse_endpoint(wanted) if wanted is not None else (None, None)
     if host is None:
         try:
@@ -135,6 +136,8 @@ def endpoint_of(first: NodeReady, wanted: str | None) -> str:
 
 def own_address(environment: Mapping[str, str] = os.environ) -> str:
     """Return the address at which others reach this machine: that of the ssh connection, else of the default route, else ""."""
+    import ipaddress
+
     words = environment.get("SSH_CONNECTION", "").split()
     with contextlib.suppress(ValueError, IndexError):
         return str(ipaddress.ip_address(words[2]))

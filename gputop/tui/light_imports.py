@@ -1,4 +1,4 @@
-"""Imports modules without those that they import and hardly ever use: 1 MiB of the sampler, 3 MiB of the screen.
+"""Imports modules without those that they import and hardly ever use: 2 MiB of the sampler, 5 MiB of the screen.
 
 A screen talks only to processes and a terminal, so asyncio needs no OpenSSL. Textual takes from ``typing_extensions`` names
 that ``typing`` has, too. The other modules are replaced by one that loads them on first use. Imports nothing.
@@ -13,10 +13,27 @@ if TYPE_CHECKING:
     from types import ModuleType, TracebackType
     from typing import Any
 
+_OF_PROCESSES = {"bz2": (), "locale": (), "lzma": (), "random": ("Random",)}
+"""``shutil`` unpacks archives, ``subprocess`` asks for an encoding in text mode, ``tempfile`` invents names."""
 _OF_THE_LIBRARY = {"inspect": (), "urllib.parse": ("quote_from_bytes",)}
 """Module -> those of its functions that are imported by name. ``dataclasses`` needs ``inspect`` only for classes without a
 docstring, ``pathlib`` needs to quote only in ``as_uri``."""
-_OF_TEXTUAL = {"difflib": ("get_close_matches",), "platformdirs": ("user_downloads_path",), "typing_extensions": ()}
+_OF_TEXTUAL = {
+    "difflib": ("get_close_matches",),
+    "mimetypes": (),
+    "platformdirs": ("user_downloads_path",),
+    "typing_extensions": (),
+    "urllib.parse": ("urlparse",),
+    "uuid": ("uuid4",),
+}
+
+
+def import_processes() -> None:
+    """Import shutil, subprocess and tempfile with stand-ins, before another module imports them."""
+    with _StandIns(_OF_PROCESSES):
+        import shutil  # noqa: F401
+        import subprocess  # noqa: F401
+        import tempfile  # noqa: F401
 
 
 def import_library() -> None:

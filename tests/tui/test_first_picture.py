@@ -183,20 +183,28 @@ print(ssl.create_default_context() is not None, hasattr(http.client, "HTTPSConne
 def test_what_textual_imports_and_a_screen_never_uses_is_loaded_by_its_first_use() -> None:
     code = """
 import sys
-from gputop.tui.light_imports import for_textual, import_asyncio
+from gputop.tui.light_imports import for_textual, import_asyncio, import_library, import_processes
+import_processes()
+import_library()
 import_asyncio()
 with for_textual():
     import gputop.tui.app, gputop.tui.screens.dashboard, gputop.tui.lazy_doctor
-unused = ("difflib", "platformdirs", "typing_extensions")
-print(*[name for name in unused if name in sys.modules], "loaded")
+unused = "bz2 difflib ipaddress locale lzma mimetypes platformdirs typing_extensions urllib.parse uuid"
+print(*[name for name in unused.split() if name in sys.modules], "loaded")
 import typing_extensions
 from textual.app import user_downloads_path
 from textual.suggestions import get_close_matches
 print(user_downloads_path().name != "", *get_close_matches("blu", ["blue", "red"]))
 print(typing_extensions.__file__ is not None, typing_extensions.deprecated is not None)
+from textual.notifications import Notification
+from textual.validation import URL
+print(len(Notification("said").identity), URL().validate("https://example.org/").is_valid)
+import shutil, subprocess, tempfile
+with tempfile.NamedTemporaryFile() as file:
+    print(shutil.disk_usage(file.name).total > 0, subprocess.run(["echo", "text"], text=True, capture_output=True).stdout)
 """
     run = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, env=_library(), check=False)
-    assert run.stdout.splitlines() == ["loaded", "True blue", "True True"], run.stderr
+    assert run.stdout.splitlines() == ["loaded", "True blue", "True True", "36 True", "True text", ""], run.stderr
 
 
 def _library() -> dict[str, str]:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import platform
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -54,7 +53,7 @@ def read_call(pid: int) -> Call | None:
     """
     try:
         words = procfs.read_line(f"/proc/{pid}/syscall").split()
-        name = _CALLS.get(platform.machine(), {}).get(int(words[0]))
+        name = _CALLS.get(os.uname().machine, {}).get(int(words[0]))
         return Call(name, int(words[1], 16)) if name is not None else None
     except (ValueError, IndexError):
         return None
@@ -95,7 +94,7 @@ def read_all_locked(pid: int) -> bool:
     Raises:
         OSError: as from ``read_call``.
     """
-    threads, futex = procfs.list_threads(pid), _FUTEX.get(platform.machine())
+    threads, futex = procfs.list_threads(pid), _FUTEX.get(os.uname().machine)
     if futex is None or not 0 < len(threads) <= _THREADS_MAX:
         return False
     return all(

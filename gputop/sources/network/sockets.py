@@ -6,7 +6,6 @@ standard library. Numbers are in the machine's byte order, and in the network's 
 
 from __future__ import annotations
 
-import ipaddress
 import socket
 import struct
 import time
@@ -132,6 +131,8 @@ def read_addresses() -> dict[str, str]:
 
 def parse_connection(payload: bytes) -> Connection | None:
     """Parse one message of a dump; None for a connection to a loopback address."""
+    import ipaddress  # few machines need it
+
     fields = _DIAG_MESSAGE.unpack_from(payload)
     family, source, destination, inode = fields[0], fields[6], fields[7], fields[14]
     size = 4 if family == socket.AF_INET else 16
@@ -161,6 +162,8 @@ def parse_connection(payload: bytes) -> Connection | None:
 
 
 def _text(address: bytes) -> str:
+    import ipaddress
+
     parsed = ipaddress.ip_address(address)
     return str(getattr(parsed, "ipv4_mapped", None) or parsed)
 

@@ -9,7 +9,6 @@ and Stable-Baselines3, CSV, and ``name: number`` in any order. A number with "%"
 
 from __future__ import annotations
 
-import ast
 import json
 import math
 import re
@@ -123,6 +122,8 @@ def _dictionary(text: str) -> dict[str, Any] | None:
 
 
 def _python(text: str) -> Any:
+    import ast  # few outputs need it
+
     return ast.literal_eval(re.sub(r"(?<=: )(-?)(nan|inf)(?=[,}])", r"'\1\2'", text))
 
 

@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import stat
-import tempfile
 import threading
 from collections.abc import Collection
 from dataclasses import asdict, dataclass, fields, replace
@@ -118,6 +117,8 @@ class LayoutKeeper:
 
 
 def _write(layout: Layout) -> None:
+    import tempfile  # few users change the layout
+
     target = file()
     places.make_private_dir(target.parent)
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".layout-")
