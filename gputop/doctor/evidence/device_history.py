@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -19,6 +20,8 @@ SPAN_MIN_S = 7.5
 """Shares of time are reported once this much of the window has been observed."""
 KEPT_READINGS = 600
 """Maximum number of readings of a device: a minute at ten per second."""
+KEPT_MINUTES = 60
+"""Maximum number of minutes for which the power at work is kept."""
 WORKING_PERCENT = 50.0
 """Clocks and links are judged while utilization is above this: both drop by design when a device is idle."""
 OUT_OF_MEMORY_KEPT_S = 300.0
@@ -43,6 +46,24 @@ class Reading(NamedTuple):
         return self.utilization_percent is not None and self.utilization_percent >= WORKING_PERCENT
 
 
+@dataclass(slots=True)
+class _Minutes:
+    """The mean power of a device at work, minute by minute: (when the minute began, watts)."""
+
+    means: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=KEPT_MINUTES))
+    began: float = -math.inf
+    total_w: float = 0.0
+    count: int = 0
+
+    def add(self, now: float, power_w: float) -> None:
+        if now - self.began >= WINDOW_S:
+            if self.count:
+                self.means.append((self.began, self.total_w / self.count))
+            self.began, self.total_w, self.count = now, 0.0, 0
+        self.total_w += power_w
+        self.count += 1
+
+
 class DeviceHistory:
     """The last minute of every GPU, GPUs that disappeared, OOM kills, and backward threads that ran."""
 
@@ -56,6 +77,7 @@ class DeviceHistory:
         self._killed: deque[tuple[float, int]] = deque(maxlen=KEPT_READINGS)
         self._threads: dict[tuple[int, float | None], deque[tuple[float, dict[int, float]]]] = {}
         self._first_uncorrected: dict[str, int] = {}
+        self._minutes: dict[str, _Minutes] = {}
 
     def observe(self, snapshot: Snapshot) -> None:
         """Process the next snapshot of the stream."""
@@ -81,6 +103,8 @@ class DeviceHistory:
             readings.append(_reading(self._now, device))
             while readings[0].time < self._now - WINDOW_S:
                 readings.popleft()
+            if readings[-1].working and readings[-1].power_w is not None:
+                self._minutes.setdefault(uuid, _Minutes()).add(self._now, readings[-1].power_w)
 
     def _observe_host(self, host: Host) -> None:
         if host.oom_kills is None:
@@ -147,6 +171,12 @@ class DeviceHistory:
         values = [getattr(reading, name) for reading in self._at_work(uuid)]
         known = [value for value in values if value is not None]
         return sum(known) / len(known) if known else None
+
+    def most_power_w(self, uuid: str, within_s: float) -> float | None:
+        """Return the highest mean power of a whole minute in which the device worked, of those that began ``within_s``."""
+        known = self._minutes.get(uuid)
+        values = [power for began, power in known.means if began >= self._now - within_s] if known is not None else []
+        return max(values, default=None)
 
     def _at_work(self, uuid: str) -> list[Reading]:
         """Return the readings in which the device works. Cached, because several rules use them for each snapshot."""

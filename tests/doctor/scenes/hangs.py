@@ -5,11 +5,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from gputop.snapshot import Communicator, CommunicatorRank, LaunchEnvironment, Process, Snapshot, Workers
+from gputop.snapshot import (
+    Communicator,
+    CommunicatorRank,
+    LaunchEnvironment,
+    Points,
+    Process,
+    ProcessRank,
+    ProcessRun,
+    Rank,
+    Run,
+    Snapshot,
+    Workers,
+)
 from tests import samples
 from tests.doctor.scenes.base import Scene, gpus, rank, use
 from tests.doctor.scenes.pace import BACKWARD, stalled
@@ -248,6 +260,42 @@ def with_devices(base: Scene, **changes: Any) -> Scene:
         shot = base(second)
         return replace(
             shot, devices=tuple(replace(d, **changes) if d.utilization_percent == 100.0 else d for d in shot.devices)
+        )
+
+    return scene
+
+
+WORKS_S = 130
+small = {"power_limit_w": 72.0, "power_default_limit_w": 72.0}
+"""A card of which polling takes a large share."""
+
+
+def stops_after_work(watts: float = 30.0, memory: float = 0.0, ranks: Sequence[int] = (0, 1, 2, 3)) -> Scene:
+    """Small cards that draw 68 W at work, and after ``WORKS_S`` only poll; these ranks of four are on this machine."""
+
+    def scene(second: int) -> Snapshot:
+        works = second < WORKS_S
+        base = (small_kernels if works else no_backward_threads)(second)
+        said = {"power_w": 68.0 if works else watts, "memory_activity_percent": 45.0 if works else memory, **small}
+        devices = tuple(replace(device, **said) if n in ranks else device for n, device in enumerate(base.devices))
+        return replace(base, devices=devices, processes=tuple(p for p in base.processes if p.rank in ranks))
+
+    return scene
+
+
+def printing(base: Scene, until: int) -> Scene:
+    """The same; it prints a loss every second until then."""
+
+    def scene(second: int) -> Snapshot:
+        shot, done = base(second), min(second, until)
+        shown = Rank(0, 4000, state="running", step=done, last_log_at=EPOCH + done, metrics={"loss": 1.0})
+        ranks = tuple(ProcessRank(p.pid, p.rank, p.rank, tuple(u.device_uuid for u in p.devices)) for p in shot.processes)
+        points = (Points("pid-1", 0, "loss", (second,), (EPOCH + second,), (1.0,)),) if second <= until else ()
+        return replace(
+            shot,
+            runs=(Run("pid-1", "train.py", state="running", ranks=(replace(shown, facts={"source": "log"}),)),),
+            points=points,
+            process_runs=(ProcessRun("launcher:3999", "train.py", ranks, run_id="pid-1"),),
         )
 
     return scene

@@ -28,7 +28,14 @@ from gputop.doctor.rules.standstill.deadlock import DEADLOCK_HOLD_S, deadlock
 from gputop.doctor.rules.standstill.long_pause import LONG_PAUSE_S, LONGER_THAN_PAUSES, judge_long_pause
 from gputop.doctor.rules.standstill.named import one_named
 from gputop.doctor.rules.standstill.progress import LONGER_THAN_STEPS, STOOD_MIN_S
-from gputop.doctor.rules.standstill.spinning import HANG_SYMPTOMS, SPIN_HOLD_S, SPIN_PERCENT, SPIN_POWER_SHARE, spins
+from gputop.doctor.rules.standstill.spinning import (
+    FALLEN_SHARE,
+    HANG_SYMPTOMS,
+    SPIN_HOLD_S,
+    SPIN_PERCENT,
+    SPIN_POWER_SHARE,
+    spins,
+)
 from gputop.doctor.rules.standstill.stalls import (
     QUIET_HOLD_S,
     QUIET_STEPS,
@@ -94,8 +101,9 @@ G01 = Rule(
         f"and have not changed for {collective_counts.STILL_S:.0f} s, or a process is stopped; before the first step, ranks "
         f"wait for {LIKELY_S:.0f} s for one that uses no CPU, disk or GPU (possible from {POSSIBLE_S:.0f} s), or all of them "
         "wait in different collectives (certain); from outside: "
-        f"{SPIN_PERCENT:.0f}% utilization at {SPIN_POWER_SHARE:.0%} of the power limit for {SPIN_HOLD_S:.0f} s (possible), "
-        "while the GPUs and processes of other ranks idle, or no backward thread runs for as long (likely); or all ranks have "
+        f"{SPIN_PERCENT:.0f}% utilization at {SPIN_POWER_SHARE:.0%} of the power limit, or {FALLEN_SHARE:.0%} of the power at "
+        f"work, for {SPIN_HOLD_S:.0f} s (possible), while the GPUs and processes of other ranks idle, no backward thread runs "
+        "for as long, or no step is logged (likely); or all ranks have "
         f"connected and worked, and now use no CPU, disk or GPU for {REST_HOLD_S:.0f} s and {LONGER_THAN_BEFORE:.0f} times "
         f"the longest rest after which they resumed, or for {FED_HOLD_S:.0f} s if a process of the same user works on a GPU "
         f"(possible; after {LOCK_HOLD_S:.0f} s if every main thread waits for another thread; if its output shows that no step "

@@ -11,13 +11,17 @@ from gputop.doctor.evidence.group_past import uses_no_processor
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact
-from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.standstill.progress import STOOD_MIN_S, standing
+from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.shared import utilization
 from gputop.snapshot import Device
 
 SPIN_PERCENT = 95.0
 SPIN_POWER_SHARE = 0.35
+FALLEN_SHARE = 0.6
+"""So do GPUs with a low limit, of which polling takes a larger share, if the power has fallen to this share of what the same
+ranks drew at work, and no data moves (our choice)."""
 SPIN_MEMORY_PERCENT = 3.0
 SPIN_SM_PERCENT = 10.0
 """A polling kernel occupies only a few SMs. So do the tiny kernels of some models, so this counts only next to a rank that
@@ -53,38 +57,61 @@ HANG_SYMPTOMS = (
 
 def spins(evidence: Evidence, group: RankGroup) -> Judgement:
     """Judge G01 from outside: some of the run's GPUs are at 100% with low power for a minute, the others idle, and no step
-    completes.
+    completes. If the other ranks are on other machines, this machine's GPUs may all poll for them.
     """
     devices = tracked.used_devices(group)
-    if group.virtual or len(group.members) < 2 or len(devices) < 2:
+    if group.virtual or tracked.world(group) < 2 or not group.members or len(devices) < min(2, len(group.members)):
         return None
     stood = [evidence.stood_s(group.run.run_id, rank.rank) for rank in group.run.ranks] if group.run is not None else []
     if stood and min(stood) < SPIN_HOLD_S:
         return None
+    run = logged.run_id(group) if group.run is None else None
+    if run is not None and evidence.has_moved(run, STOOD_MIN_S):
+        return None  # its files or its output show steps
     idle = [device for device in devices if _idles(evidence, device)]
-    polling = [device for device in devices if device not in idle and polls(evidence, device, beside_idle=bool(idle))]
+    since_s = min((evidence.age_s(process) for process in group.processes), default=0.0)
+    polling = [
+        device for device in devices if device not in idle and polls(evidence, device, beside_idle=bool(idle), since_s=since_s)
+    ]
     if not polling or len(polling) + len(idle) < len(devices) or len(idle) > len(polling) or (stood and not idle):
         return None
-    facts = [*utilization(evidence, devices)]
-    for device in devices:
-        power = windows.power_share_at_most(evidence, device.uuid)
-        facts.append(Fact(f"{words.gpu(device)} draws {power or 0.0:.0%} of its limit", power, "NVML"))
+    facts = [*utilization(evidence, devices), *(_power_fact(evidence, device, since_s) for device in devices)]
+    stands = standing(evidence, group)
     if stood:
         facts.append(Fact(f"no step has completed for {min(stood):.0f} s", round(min(stood)), "journal: step"))
-    else:
+    elif stands is not None:
+        facts.append(stands.fact)
+    elif run is None:
         facts.append(Fact("steps are unknown, because the run is not tracked", None, "no journal"))
-    return _all_poll(evidence, group, facts) if not idle else _some_wait(evidence, group, idle, facts)
+    return _some_wait(evidence, group, idle, facts) if idle else _all_poll(evidence, group, facts, stands is not None)
 
 
-def polls(evidence: Evidence, device: Device, beside_idle: bool = False) -> bool:
+def _power_fact(evidence: Evidence, device: Device, since_s: float) -> Fact:
+    power, before = windows.power_share_at_most(evidence, device.uuid), evidence.history.most_power_w(device.uuid, since_s)
+    text = f"{words.gpu(device)} draws {power or 0.0:.0%} of its limit"
+    if before is not None and power is not None and device.power_limit_w:
+        share = before / device.power_limit_w
+        text += f", after {share:.0%} at work" if power <= FALLEN_SHARE * share else ""
+    return Fact(text, power, "NVML")
+
+
+def polls(evidence: Evidence, device: Device, beside_idle: bool = False, since_s: float = 0.0) -> bool:
     """Return whether a GPU does nothing but poll for other ranks: full utilization at low power, and no data moves.
 
-    ``beside_idle``: a GPU of the same group idles, so a kernel on few SMs is not a tiny kernel of the model.
+    Args:
+        evidence: The evidence.
+        device: The GPU.
+        beside_idle: A GPU of the same group idles, so a kernel on few SMs is not a tiny kernel of the model.
+        since_s: For how many seconds the same ranks have used it: their power at work is known for as long.
     """
     use, power = windows.mean_utilization(evidence, device.uuid), windows.power_share_at_most(evidence, device.uuid)
     memory, cores = device.memory_activity_percent, device.sm_activity_percent
-    if use is None or power is None or use < SPIN_PERCENT or power > SPIN_POWER_SHARE:
+    if use is None or power is None or use < SPIN_PERCENT:
         return False
+    if power > SPIN_POWER_SHARE:
+        before = evidence.history.most_power_w(device.uuid, since_s)
+        fallen = before is not None and power * (device.power_limit_w or 0.0) <= FALLEN_SHARE * before
+        return fallen and memory is not None and memory <= SPIN_MEMORY_PERCENT
     return memory is None or memory <= SPIN_MEMORY_PERCENT or (beside_idle and cores is not None and cores <= SPIN_SM_PERCENT)
 
 
@@ -93,8 +120,9 @@ def _idles(evidence: Evidence, device: Device) -> bool:
     return use is not None and use < IDLE_PERCENT
 
 
-def _all_poll(evidence: Evidence, group: RankGroup, facts: Sequence[Fact]) -> Judgement:
-    """Judge ranks that all poll: likely a hang if none of them has run backward meanwhile, possible if that is unknown."""
+def _all_poll(evidence: Evidence, group: RankGroup, facts: Sequence[Fact], stands: bool) -> Judgement:
+    """Judge ranks that all poll: likely a hang if none of them has run backward meanwhile, or if their output or files stand
+    still (``stands``); possible if both are unknown."""
     stood = [evidence.no_backward_s(member.process) if member.process is not None else None for member in group.members]
     known = [seconds for seconds in stood if seconds is not None]
     rests = len(known) == len(stood) and min(known) >= SPIN_HOLD_S
@@ -107,19 +135,21 @@ def _all_poll(evidence: Evidence, group: RankGroup, facts: Sequence[Fact]) -> Ju
         text = f"only process {odd[0]}{f' (rank {odd[1]})' if odd[1] is not None else ''} uses no CPU"
         facts = [*facts, Fact(text, odd[0], f"/proc/{odd[0]}/stat")]
     first = odd[0] if odd is not None else group.pids[0] if group.pids else "PID"
+    sure = rests or stands
+    whose = "all GPUs spin" if len(group.members) == tracked.world(group) else "all GPUs of this machine spin"
     finding = tracked.about(
         group,
         "G01",
         "error",
-        "likely" if rests else "possible",
-        f"The training {'seems to hang' if rests else 'may hang'}: all GPUs spin at low power, and none moves data",
+        "likely" if sure else "possible",
+        f"The training {'seems to hang' if sure else 'may hang'}: {whose} at low power, and none moves data",
         facts,
         "NCCL's kernels poll for the other ranks: full utilization at low power and no traffic. The ranks may be in "
         "different operations, or one may wait elsewhere.",
         f"py-spy dump --pid {first}  # for each rank: which one is somewhere else?",
         "Steps complete (start it with gputop run to see them), or its kernels are very small.",
     )
-    return Suspicion(finding, RESTS_HOLD_S if rests else SPIN_HOLD_S)
+    return Suspicion(finding, RESTS_HOLD_S if sure else SPIN_HOLD_S)
 
 
 def _some_wait(evidence: Evidence, group: RankGroup, idle: Sequence[Device], facts: Sequence[Fact]) -> Judgement:

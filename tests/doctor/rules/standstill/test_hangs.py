@@ -17,6 +17,7 @@ from tests.doctor.scenes.base import Scene, check_first_verdict, ids, play, verd
 from tests.doctor.scenes.hangs import (
     FAULTS,
     HEALTHY,
+    WORKS_S,
     all_in_a_barrier,
     all_poll,
     all_receive,
@@ -42,10 +43,12 @@ from tests.doctor.scenes.hangs import (
     one_dead_by_nccl,
     one_not_entered,
     one_rests_while_all_poll,
+    printing,
     rank_0_tests,
     silent_rank,
     small_kernels,
     stands,
+    stops_after_work,
     surely_waits_for_rank_2,
     suspended_alone,
     traced,
@@ -116,6 +119,42 @@ def test_from_outside_ranks_that_all_poll_hang_if_no_backward_runs() -> None:
     assert any("only process 4002 (rank 2) uses no CPU" in fact.text for fact in named.evidence)
     assert [item.confidence for item in play(small_kernels, 110)[-1] if item.id == "G01"] == ["possible"]
     assert [item.confidence for item in play(no_backward_threads, 110)[-1] if item.id == "G01"] == ["possible"]
+
+
+def test_the_power_of_a_small_card_falls_when_it_only_polls() -> None:
+    """30 W are 42% of the limit of 72 W, and less than half of the power at work: no share of a limit fits all cards."""
+    (found,) = (item for item in play(stops_after_work(), WORKS_S + 140)[-1] if item.id == "G01")
+    assert (found.confidence, found.title) == (
+        "possible",
+        "The training may hang: all GPUs spin at low power, and none moves data",
+    )
+    assert any("draws 42% of its limit, after 94% at work" in fact.text for fact in found.evidence)
+
+
+@pytest.mark.parametrize(
+    "scene",
+    [
+        stops_after_work(watts=50.0),
+        stops_after_work(memory=20.0),
+        lambda second: stops_after_work()(second + WORKS_S),
+        printing(stops_after_work(), until=10**6),
+    ],
+    ids=["less power", "data moves", "never drew more", "prints losses"],
+)
+def test_gpus_that_work_with_less_power_do_not_hang(scene: Scene) -> None:
+    assert "G01" not in ids(play(scene, WORKS_S + 140)[-1])
+
+
+def test_ranks_that_poll_and_print_nothing_any_more_hang() -> None:
+    (found,) = (item for item in play(printing(stops_after_work(), until=WORKS_S), WORKS_S + 100)[-1] if item.id == "G01")
+    assert (found.confidence, found.run) == ("likely", None)
+    assert any("no step has been logged for" in fact.text for fact in found.evidence)
+
+
+def test_the_only_rank_of_a_machine_may_poll_for_those_of_others() -> None:
+    (found,) = (item for item in play(stops_after_work(ranks=[1]), WORKS_S + 140)[-1] if item.id == "G01")
+    assert found.title == "The training may hang: all GPUs of this machine spin at low power, and none moves data"
+    assert found.pids == (4001,)
 
 
 def test_counts_prove_nothing_until_three_queries_agree() -> None:
