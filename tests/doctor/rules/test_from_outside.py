@@ -113,6 +113,15 @@ def test_a_process_that_stops_and_waits_for_something_outside_may_hang(word: str
     assert "/proc/4000/syscall" in {fact.source for fact in said[first].evidence}
 
 
+def test_a_question_at_the_terminal_is_told_before_the_first_step() -> None:
+    finding = told(scenes.outside(always("terminal"), printed=False, percent=lambda number, second: 0.0), "G01", 60)
+    assert finding is not None
+    assert finding.title == "The training has not begun: process 4000 waits for input from its terminal"
+    for word in ("socket", "sleep", "lock"):
+        waits = scenes.outside(always(word), printed=False, percent=lambda number, second: 0.0)
+        assert told(waits, "G01", 100) is None, word
+
+
 @pytest.mark.parametrize("word", ["lock", "child"])
 def test_a_process_that_waits_for_its_own_thread_or_program_may_hang_after_minutes(word: str) -> None:
     said = [next((item for item in found if item.id == "G01"), None) for found in play(scenes.stops_and(always(word)), 160)]

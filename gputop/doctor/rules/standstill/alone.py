@@ -13,7 +13,7 @@ from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.standstill import at_rest
 from gputop.doctor.rules.standstill.progress import STOOD_MIN_S, standing
-from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
 from gputop.doctor.rules.support.shared import utilization
 from gputop.snapshot import Process
@@ -67,16 +67,24 @@ _WAITS: Mapping[str, _Wait] = {
 
 
 def stands_alone(evidence: Evidence, group: RankGroup) -> Judgement:
-    """Judge G01 for a single untracked process: no step ends, and it computes, reads and writes nothing."""
+    """Judge G01 for a single untracked process: no step ends, and it computes, reads and writes nothing.
+
+    A question at the terminal stops it before its first step, too: whether to run a model's code, or which account to use.
+    """
     process = group.members[0].process if len(group.members) == 1 else None
     if group.run is not None or process is None or is_session(process.command):
         return None
     stands = standing(evidence, group)
-    if stands is None or not uses_no_processor(process) or not at_rest.is_still(evidence, process):
+    if not uses_no_processor(process) or not at_rest.is_still(evidence, process):
         return None
     samples = evidence.still.samples(process, STOOD_MIN_S, at_rest.SAMPLES_MIN)
     word, number = next(iter(samples.most_common(1)), ("", 0))
-    if word not in _WAITS or samples.total() < at_rest.SAMPLES_MIN or number < WAITS_SHARE * samples.total():
+    if (
+        word not in _WAITS
+        or (stands is None and (word != "terminal" or any(rank.step for rank in logged.ranks_of(group))))
+        or samples.total() < at_rest.SAMPLES_MIN
+        or number < WAITS_SHARE * samples.total()
+    ):
         return None
     if _is_served(process) or at_rest.may_be_fed(evidence, group) or not _gpus_rest(evidence, group):
         return None
@@ -86,9 +94,9 @@ def stands_alone(evidence: Evidence, group: RankGroup) -> Judgement:
         "G01",
         "warning",
         "possible",
-        f"The training may hang: process {process.pid} waits {wait.title}",
+        f"The training {'may hang' if stands is not None else 'has not begun'}: process {process.pid} waits {wait.title}",
         [
-            stands.fact,
+            *([stands.fact] if stands is not None else []),
             Fact(
                 f"its main thread waits {wait.title} in {number} of {words.count(samples.total(), 'sample')}",
                 number,

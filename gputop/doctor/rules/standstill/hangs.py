@@ -115,7 +115,7 @@ G01 = Rule(
         f"others make steps, possible); or no step ends, and for {DEADLOCK_HOLD_S:.0f} s every thread of a process waits for "
         "another one of the same process (likely); or a single process that is no session makes no step, uses no CPU, disk or "
         f"GPU, and waits for one thing for {ALONE_HOLD_S:.0f} s more ({INSIDE_HOLD_S:.0f} s for a thread or program of its "
-        "own, possible)"
+        "own, possible), or for input before its first step"
     ),
     hides=HANG_SYMPTOMS,
     mechanism=(
