@@ -18,7 +18,7 @@ if __name__ == "__main__":
     net = torch.nn.Linear(10, 10); opt = torch.optim.SGD(net.parameters(), 1e-6)
     with mp.get_context("fork").Pool(2) as pool:
         for step in range(10**6):
-            rows = torch.tensor(pool.map(parse, range(step * 8, step * 8 + 8)), dtype=torch.float)
+            rows = torch.tensor(pool.map(parse, range(step * 8, step * 8 + 8)), dtype=torch.float) / 1000
             loss = (net(rows) - rows).pow(2).mean()
             opt.zero_grad(); loss.backward(); opt.step()
             print(f"step {step} loss {loss.item():.3f}", flush=True)

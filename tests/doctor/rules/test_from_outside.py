@@ -139,6 +139,15 @@ def test_a_process_that_waits_on_purpose_does_not_hang() -> None:
 
     assert told(typed, "G01", 100) is None, "the user types"
 
+    def one_of_two(second: int) -> Snapshot:
+        shot = scenes.stops_and(always("lock"))(second)
+        (process,) = shot.processes
+        assert process.environment is not None
+        environment = replace(process.environment, rank=0, local_rank=0, world_size=2, local_world_size=1)
+        return replace(shot, processes=(replace(process, environment=environment, rank=0),))
+
+    assert told(one_of_two, "G01", 160) is None, "the other rank is on another machine"
+
 
 @pytest.mark.parametrize("printed", [True, False])
 def test_steps_in_the_output_show_that_a_process_without_backward_threads_trains(printed: bool) -> None:

@@ -72,8 +72,8 @@ def stands_alone(evidence: Evidence, group: RankGroup) -> Judgement:
     A question at the terminal stops it before its first step, too: whether to run a model's code, or which account to use.
     """
     process = group.members[0].process if len(group.members) == 1 else None
-    if group.run is not None or process is None or is_session(process.command):
-        return None
+    if group.run is not None or process is None or tracked.world(group) > 1 or is_session(process.command):
+        return None  # a rank may wait for ranks on other machines
     stands = standing(evidence, group)
     if not uses_no_processor(process) or not at_rest.is_still(evidence, process):
         return None
