@@ -43,17 +43,22 @@ def ranks(book: ProcessBook, claiming: frozenset[int], now_s: float, every_s: fl
 
 
 def _find_started(marked: Mapping[int, Facts], masked: Iterable[int], started: Started) -> None:
-    """Note the ranks that masked processes have started, each once, and forget those that are gone."""
+    """Note the ranks that masked processes have started, in the order of their starts, and forget those that are gone.
+
+    A search may find one rank connected before another that was started earlier: a new one may move others to other places.
+    """
     alive = {facts.key: facts for facts in marked.values()}
     for key in [key for key in started if key not in alive]:
         del started[key]
     known = set(masked)
     new = [facts for pid in known if (facts := marked[pid]).stat.ppid in known and facts.key not in started]
-    for facts in sorted(new, key=lambda facts: (facts.stat.start_ticks, facts.stat.pid)):
-        parent = facts.stat.ppid
-        if _is_connected(facts.stat.pid) and not _is_connected(parent):
-            places = [place for of, place in started.values() if of == parent]
-            started[facts.key] = (parent, max(places, default=-1) + 1)
+    found = {
+        facts.key: facts.stat.ppid for facts in new if _is_connected(facts.stat.pid) and not _is_connected(facts.stat.ppid)
+    }
+    for parent in set(found.values()):
+        ranks = {key for key, (of, _) in started.items() if of == parent} | {key for key, of in found.items() if of == parent}
+        in_order = sorted(ranks, key=lambda key: (key[1], key[0]))
+        started.update((key, (parent, place)) for place, key in enumerate(in_order))
 
 
 def _is_connected(pid: int) -> bool:

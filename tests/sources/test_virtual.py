@@ -235,6 +235,37 @@ finally:
     assert not connects or users(source.read([Claim(second, 1)]), parent.pid, first, second) == {first: [1], second: [1]}
 
 
+WAITS_TO_CONNECT = """
+go = os.environ["TEST_GO"] + sys.argv[1]
+while not os.path.exists(go):
+    threading.Event().wait(0.02)
+"""
+
+
+def test_ranks_take_the_mask_in_the_order_in_which_they_started(processes: Processes) -> None:
+    """A search may fall between the moments at which two ranks are connected."""
+    starts = """
+import subprocess
+code = os.environ["TEST_CODE"]
+children = [subprocess.Popen([sys.executable, "-c", code, str(number)]) for number in range(2)]
+say(*(child.pid for child in children))
+try:
+    idle()
+finally:
+    for child in children:
+        child.kill()
+"""
+    go, code = processes.folder / "go", f"{PRELUDE}{WAITS_TO_CONNECT}{CONNECTED}idle()"
+    _, words = processes.ready(starts, GPUTOP_VIRTUAL_DEVICES="0,1", TEST_CODE=code, TEST_GO=str(go))
+    first, second = map(int, words)
+    source = VirtualSource(2)
+    (processes.folder / "go1").touch()
+    eventually(lambda: users(source.read(), first, second), lambda found: second in found)
+    (processes.folder / "go0").touch()
+    found = eventually(lambda: users(source.read(), first, second), lambda found: len(found) == 2)
+    assert found == {first: [0], second: [1]}
+
+
 def test_a_claim_comes_before_the_environment(processes: Processes) -> None:
     children = [processes.ready(IDLE, LOCAL_RANK=str(index))[0] for index in range(2)]
     claims = [Claim(child.pid, 0, memory_bytes=3 * MIB) for child in children]
