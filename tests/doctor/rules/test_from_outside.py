@@ -171,14 +171,19 @@ def test_ranks_that_pause_again_and_again_do_not_hang() -> None:
     assert all(not found for found in play(scenes.pauses, 200))
 
 
-def test_a_rank_that_does_something_else_while_the_others_wait_for_it_is_named() -> None:
-    finding = told(scenes.one_left, "G01", 90)
+@pytest.mark.parametrize(
+    ("scene", "who", "pid"),
+    [
+        (scenes.one_left, "rank 0 waits, and rank 1 does something else", 4001),
+        (scenes.one_of_three_left, "ranks 0, 1 wait, and rank 2 does something else", 4002),
+    ],
+    ids=["of two", "of three"],
+)
+def test_a_rank_that_does_something_else_while_the_others_wait_for_it_is_named(scene: Scene, who: str, pid: int) -> None:
+    finding = told(scene, "G01", 90)
     assert finding is not None
-    assert (finding.confidence, finding.title) == (
-        "possible",
-        "The training may hang: rank 0 waits, and rank 1 does something else",
-    )
-    assert finding.pids[0] == 4001
+    assert (finding.confidence, finding.title) == ("possible", f"The training may hang: {who}")
+    assert finding.pids[0] == pid
 
 
 def test_a_rank_that_works_between_rarely_logged_steps_is_left_alone() -> None:

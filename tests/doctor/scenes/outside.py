@@ -118,6 +118,12 @@ one_left = outside(
     stops=40,
     percent=lambda number, second: 90.0 if second < 40 else 1.0 if number == 0 else 15.0,
 )
+one_of_three_left = outside(
+    *(2 * [then(_WORK, 40, always("lock"))]),
+    then(_WORK, 40, taking_turns("sleep", "runs")),
+    stops=40,
+    percent=lambda number, second: 90.0 if second < 40 else 1.0 if number < 2 else 15.0,
+)
 logs_seldom = outside(
     then(_WORK, 40, always("lock")),
     then(_WORK, 40, taking_turns("sleep", "runs")),

@@ -134,7 +134,8 @@ def some_rest(evidence: Evidence, group: RankGroup) -> Judgement:
         return None
     numbers = {member.pid: member.rank for member in group.members}
     names = {pid: f"rank {number}" if number is not None else f"process {pid}" for pid, number in numbers.items()}
-    waits, works = names[waiting[0].pid], names[others[0].pid]
+    works, one = _named(group, others), len(others) == 1
+    they, them = ("it evaluates or saves", "it") if one else ("they evaluate or save", "them")
     facts = [
         stands.fact,
         *(
@@ -152,12 +153,14 @@ def some_rest(evidence: Evidence, group: RankGroup) -> Judgement:
         "G01",
         "warning",
         "possible",
-        f"The training may hang: {waits} waits, and {works} does something else",
+        f"The training may hang: {_named(group, waiting)} {words.agree(len(waiting), 'waits', 'wait')}, and {works} "
+        f"{words.agree(len(others), 'does', 'do')} something else",
         facts,
-        f"{tracked.capital(works)} may have left the training loop, because its data ended or a condition holds only there, "
-        "while the others wait in a collective operation for it. Or it evaluates or saves for all, and they wait in a barrier.",
-        f"py-spy dump --pid {others[0].pid}  # where is it?\npy-spy dump --pid {waiting[0].pid}  # and what waits for it?",
-        "Steps continue once it is done.",
+        f"{tracked.capital(works)} may have left the training loop, because the data ended or a condition holds only there, "
+        f"while the others wait in a collective operation for {them}. Or {they} for all, and the others wait in a barrier.",
+        f"py-spy dump --pid {others[0].pid}  # where is {names[others[0].pid]}?\n"
+        f"py-spy dump --pid {waiting[0].pid}  # and {names[waiting[0].pid]}, which waits?",
+        f"Steps continue once {words.agree(len(others), 'it is', 'they are')} done.",
         pids=[process.pid for process in (*others, *waiting)],
     )
     asleep = all(is_asleep(evidence, process) for process in others)
@@ -180,9 +183,7 @@ def idles_beside(evidence: Evidence, group: RankGroup) -> Judgement:
     samples = [evidence.still.samples(process, IDLE_SPAN_S) for process in others]
     if not idle or not others or any(seen["runs"] < RUNS_SHARE * max(1, seen.total()) for seen in samples):
         return None
-    numbers = [member.rank for member in group.members if member.process in idle and member.rank is not None]
-    one = len(idle) == 1
-    names = words.ranks(numbers) if len(numbers) == len(idle) else words.processes([process.pid for process in idle])
+    one, names = len(idle) == 1, _named(group, idle)
     finding = tracked.about(
         group,
         "G01",
@@ -209,6 +210,13 @@ def idles_beside(evidence: Evidence, group: RankGroup) -> Judgement:
         pids=[process.pid for process in idle],
     )
     return Suspicion(finding, BESIDE_HOLD_S)
+
+
+def _named(group: RankGroup, processes: Sequence[Process]) -> str:
+    """Return "ranks 1-3", or "processes 4001, 4002" if a rank's number is unknown."""
+    pids = [process.pid for process in processes]
+    numbers = [member.rank for member in group.members if member.pid in pids and member.rank is not None]
+    return words.ranks(numbers) if len(numbers) == len(pids) else words.processes(pids)
 
 
 def _is_idle(evidence: Evidence, process: Process) -> bool:
