@@ -146,13 +146,13 @@ J02 = Rule(
         f"without gradients between {ACTS_SHARE:.0%} of the steps, as in reinforcement learning, the run logs the growing "
         f"weight of a term, its steps begin anew in each round, or it has fallen steadily to {FALLS_AGAIN:.0%} of its peak); "
         f"or {BACK_AT_START:g} times the first (possible); only for a run with a single loss, or the sum of its losses, that "
-        "is always positive"
+        "is always positive and is not called an objective"
     ),
     estimated=True,
     mechanism="A step that is too large makes the next gradients larger, and the next steps larger still.",
     signature="The loss falls, then rises above its initial value, or it rises from the start.",
     look_alike="A spike that passes; a curriculum; the weight of a term that is raised on purpose; reinforcement learning and "
-    "adversarial losses, whose target moves.",
+    "adversarial losses, whose target moves; an objective that is maximized.",
     fix="Clip the gradients, lower the learning rate or lengthen the warm-up, and continue from an earlier checkpoint.",
     judge=loss_grows,
 )

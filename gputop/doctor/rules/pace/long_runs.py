@@ -237,12 +237,12 @@ E07 = Rule(
     window_s=3.0,
     every_s=RARELY_S,
     threshold=(
-        f"{STALLS_MIN} steps of {STALL_FACTOR:.0f} times the median at regular intervals ({STALL_VARIATION:.0%}) of at least "
-        f"{PERIOD_MIN} steps, which "
-        f"take {STALL_SHARE_MIN:.0%} of the time or more; or {SAVES_MIN} checkpoints, one in {OFTEN_STEPS:g} steps or "
-        f"more, that take {SHARE_MIN:.0%} of the time (likely from {SURE_SHARE:.0%}); or evaluations that take longer than "
-        "training, according to the run's own numbers; only possible if each call of the model without gradients takes less "
-        f"than {PLAYS_SHARE:.1%} of a step; not if the GPU works through more than half of each pause, by CUDA events"
+        f"{STALLS_MIN} steps of {STALL_FACTOR:.0f} times the median that take {STALL_SHARE_MIN:.0%} of the time or more, at "
+        f"intervals of at least {PERIOD_MIN} steps that vary by less than {STALL_VARIATION:.0%} (only possible if each call of "
+        f"the model without gradients takes less than {PLAYS_SHARE:.1%} of a step; not if the GPU works through more than half "
+        f"of each pause, by CUDA events); or {SAVES_MIN} checkpoints, {OFTEN_STEPS:g} steps apart or less on average, that "
+        f"take {SHARE_MIN:.0%} of the time (likely from {SURE_SHARE:.0%}); or evaluations that take longer than training, "
+        "according to the run's own numbers"
     ),
     mechanism=(
         "A checkpoint, an evaluation, the end of an epoch or garbage collection blocks the loop. If only one rank does it, "

@@ -90,7 +90,7 @@ G06 = Rule(
     window_s=NODES_START_S,
     every_s=SELDOM_S,
     threshold=(
-        "a torchrun, or an accelerate launch, that needs other nodes by its options or its configuration, is no part of a "
+        "a torchrun, or an accelerate launch, that needs other nodes by its options or its configuration, is not part of a "
         f"launch by gputop, and has run for {NODES_START_S:.0f} s without starting a rank (info if it is another user's)"
     ),
     estimated=True,
