@@ -75,7 +75,7 @@ def store(path: Path) -> Iterator[Stored]:
             yield stored
     except OSError as error:
         raise GputopError(
-            f"{error.filename or root} cannot be written: {error.strerror}.", "Free some space, or check who owns it."
+            f"{error.filename or root} cannot be written: {error.strerror or error}.", "Free some space, or check who owns it."
         ) from error
 
 

@@ -164,6 +164,18 @@ def test_text_without_a_loss_is_refused(home: Home, tmp_path: Path, capsys: pyte
     assert stored(home) == {}
 
 
+def test_a_folder_that_others_can_replace_is_refused_with_the_reason(
+    home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    monkeypatch.setenv("GPUTOP_DIR", str(shared / "gputop"))
+    told = said(capsys, "import", str(write_csv(tmp_path)), code=1)
+    assert f"chmod o-w {shared}" in told
+    assert "None" not in told
+
+
 def test_a_disk_that_is_full_leaves_no_half_of_a_run(home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write_csv(tmp_path)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
