@@ -16,8 +16,11 @@ from time import monotonic_ns
 from typing import Any
 
 NEEDED = 20
-"""After this many steps of one line without an optimizer's step, there is no optimizer. Fewer may be a check before the
-training."""
+"""After this many steps of one line without an optimizer's step, and a change of the weights, there is no optimizer. Fewer may
+be a check before the training."""
+HELD_MOST = 4096
+"""After this many, there is none even if the weights are as they were. A script that clips the gradient of each sample resets
+it as often as its batch has samples, and changes no weight meanwhile."""
 _LEAVES_MAX = 8
 _NODES_MAX = 400
 """How much of a loss's graph is searched for weights."""
@@ -52,6 +55,8 @@ class ManualSteps:
         """Whether the gradient was reset before a backward of another line."""
         self._ended = 0
         """How many steps have ended."""
+        self._began: list[Any] = []
+        """The values of the weights when the first step was held back."""
         self.held: list[tuple[int, list[Any]]] = []
         """When the first steps ended (monotonic, ns), and their losses, until it is certain that they are steps."""
 
@@ -78,17 +83,25 @@ class ManualSteps:
         self.site = site
         return ended
 
+    @property
+    def is_certain(self) -> bool:
+        """Whether the step that has ended now, and those that are held back, are certainly steps."""
+        count = len(self.held) + 1
+        return count >= NEEDED and (count >= HELD_MOST or sums_of(self._alive()) != self._began)
+
     def hold(self, losses: list[Any]) -> None:
         """Hold back the losses of a step that has ended now."""
         global _deciding
         _deciding = True
+        if not self.held:
+            self._began = sums_of(self._alive())
         self.held.append((monotonic_ns(), losses))
 
     def release(self) -> list[tuple[int, list[Any]]]:
         """Return what was held back, now that it is decided."""
         global _deciding
         _deciding = False
-        held, self.held = self.held, []
+        held, self.held, self._began = self.held, [], []
         return held
 
     def after_backward(self) -> None:
@@ -120,6 +133,11 @@ def tensor_state(tensor: Any) -> tuple[Any, ...]:
     """Return what changes when a tensor is replaced or written to: identity, version and, on the CPU, a sum of values."""
     values = tensor.detach().reshape(-1)[:_VALUES].sum().item() if tensor.is_cpu and has_own_values(tensor) else None
     return id(tensor), tensor._version, repr(values)
+
+
+def sums_of(weights: list[Any]) -> list[Any]:
+    """Return a sum of values of each weight, as text; where it may not be read, an object that is equal to no other."""
+    return [repr(item.detach().reshape(-1)[:_VALUES].sum().item()) if may_read(item) else object() for item in weights]
 
 
 def is_kept(gradient: Any) -> bool:

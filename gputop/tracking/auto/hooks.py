@@ -48,6 +48,7 @@ from gputop.tracking.manual_steps import (
     keeps_parts,
     may_read,
     sorted_leaves,
+    sums_of,
     tensor_state,
 )
 from gputop.tracking.no_compile import exclude, no_compile
@@ -78,7 +79,7 @@ _NOT_COMPILED = (
     ),
     *(ManualSteps, is_plain, first_tensor, counts, is_integer, is_table, value_of, read, step_loss, divided_by),
     *(accelerate_divides_by, packed.may_read, has_ended, columns_of, label, unseen, has_modes),
-    *(sorted_leaves, tensor_state, is_kept, may_read, keeps_parts, has_own_values, are_discarded),
+    *(sorted_leaves, sums_of, tensor_state, is_kept, may_read, keeps_parts, has_own_values, are_discarded),
 )
 """What the wrappers call."""
 

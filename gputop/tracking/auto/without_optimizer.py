@@ -11,7 +11,7 @@ from typing import Any
 from gputop.tracking import early_failure
 from gputop.tracking.auto.training.state import Training
 from gputop.tracking.journal.handlers import let_through
-from gputop.tracking.manual_steps import NEEDED, ManualSteps
+from gputop.tracking.manual_steps import ManualSteps
 
 
 class WithoutOptimizer:
@@ -35,7 +35,7 @@ class WithoutOptimizer:
         if manual is None or self._training.stepping or not manual.ended_before(site, loss):
             return
         training = self._training
-        if training.run is None and len(manual.held) < NEEDED - 1:
+        if training.run is None and not manual.is_certain:
             if not manual.held:
                 early_failure.record_unseen(lambda: training.off or training.run is not None)
             manual.hold(training.sites.take())

@@ -21,8 +21,8 @@ from typing import Any
 from gputop.tracking.auto.losses.reduction import UNREAD, Reduced, divided_by, read, step_loss
 from gputop.tracking.auto.losses.user_code import UserCode, accelerate_divides_by, columns_of, label
 
-ALWAYS = 3
-"""A line that ran backward once in each of this many steps does so in all."""
+IN_DOUBT = 3
+"""If a line was reset before the first step, it must have run once in this many steps before it is said to do so always."""
 
 
 class Site:
@@ -131,13 +131,13 @@ class Site:
         return value
 
     def begin_steps(self) -> None:
-        """Forget how often it ran: those backwards were no steps of the training."""
-        self._alone = 0
+        """Note that an optimizer steps after backwards whose gradients were reset: they may have been parts of its step."""
+        self._alone = 1 - IN_DOUBT
 
     @property
     def runs_again(self) -> bool:
         """Whether it runs a second time in this step, although it has always run once."""
-        return self.count > 0 and not self.accumulates and self._alone >= ALWAYS
+        return self.count > 0 and not self.accumulates and self._alone > 0
 
 
 class Sites:
