@@ -134,8 +134,7 @@ def picture(seen: Snapshot | FirstLook, settings: Settings, columns: int, rows: 
     history.observe(snapshot)
     view = View(snapshot, history, settings=settings, loading=True, stale_s=stale_s)
     inner = max(1, columns - 2)
-    # What a first look lacks is blank, so that nothing moves when it arrives.
-    drawing = draw_gpus(view, inner, lines_wanted(view, inner, max(1, rows - 3)), without=())
+    drawing = draw_gpus(view, inner, lines_wanted(view, inner, max(1, rows - 3)))
     name = line("─ 1 ", *drawing.title, " ")
     rule = (*name, *line("─" * max(0, columns - width(name))))
     lines = [header_line(view, columns), (), rule, *((line(" ")) + part for part in drawing.lines)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from gputop import units
@@ -34,11 +34,11 @@ SHARE_MOST = 0.6
 """Most of the dashboard's rows that the devices may take while there are other panes."""
 
 
-def draw_gpus(view: View, width: int, height: int, without: Collection[str] | None = None) -> Drawing:
+def draw_gpus(view: View, width: int, height: int) -> Drawing:
     """Return the GPU pane for ``width`` cells and ``height`` lines.
 
-    ``without`` names the parts of a row that take no room; by default those that no device measures. The density "compact" has
-    rows only, "full" a second line for each row.
+    The parts of a row that no device measures take no room. The density "compact" has rows only, "full" a second line for
+    each row.
     """
     devices = ordered(view.snapshot.devices)
     title = line(("GPU" if len(devices) == 1 else "GPUs", "title"), (_title_note(devices), "dim"))
@@ -52,7 +52,7 @@ def draw_gpus(view: View, width: int, height: int, without: Collection[str] | No
         return Drawing(title, graphs, _reach(graph_seconds(view, devices, width)))
     full = view.settings.density == "full"
     count, gap, cells = _columns(devices, width, height, full)
-    layout = row_layout(cells, label, unmeasured(devices) if without is None else without)
+    layout = row_layout(cells, label, _blank_parts(view, devices))
     lines: list[Line] = []
     users = _users(view) if full else {}
     models = {device.name for device in devices if device.kind != "mig" and device.name}
@@ -70,6 +70,15 @@ def draw_gpus(view: View, width: int, height: int, without: Collection[str] | No
     # Where the column is too short to name it, the end of the rule says how far back it reaches.
     subtitle = past if cells_of(past) > layout.past > 0 else ()
     return Drawing(title, tuple(lines), subtitle, heading=_side_by_side([names] * count, count, gap, cells)[0])
+
+
+def _blank_parts(view: View, devices: Sequence[Device]) -> frozenset[str]:
+    """Return the parts of a row that no device measures.
+
+    There are none in the first reading, which has no rates, such as that of the CPU: nothing moves when the second has them.
+    """
+    host = view.snapshot.host
+    return unmeasured(devices) if host.cpu_percent is not None or host.source != "nvml" else frozenset()
 
 
 def _reach(seconds: float) -> Line:

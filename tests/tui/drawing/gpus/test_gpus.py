@@ -234,6 +234,16 @@ def test_room_is_asked_for_all_of_a_long_sentence_about_a_gpu(density: str) -> N
     assert lines_wanted(view, 98, 22) == len(rows) > 5
 
 
+def test_no_column_moves_when_the_second_reading_brings_the_rates() -> None:
+    rates = ("sm_activity_percent", "tensor_activity_percent", "nvlink_rx_bytes_per_s", "pcie_rx_bytes_per_s")
+    whole = samples.snapshot(devices=[replace(samples.device(0), **dict.fromkeys(rates, 60.0))] * 4)
+    none = replace(whole, devices=tuple(replace(device, **dict.fromkeys(rates)) for device in whole.devices))
+    first = replace(none, host=replace(whole.host, cpu_percent=None))
+    headings = [plain(draw_gpus(dashboards.view_of([seen]), 158, 22).heading) for seen in (first, whole, none)]
+    assert headings[0] == headings[1] != headings[2]
+    assert "NVLink" in headings[0]
+
+
 def test_involved_devices_are_marked() -> None:
     rows = texts(draw_gpus(dashboards.one_gpu(), 76, 22).lines)
     assert [row[0] for row in rows[:8]] == ["▸", *" " * 7]
