@@ -96,7 +96,7 @@ def tour(checkout: Path, environment: dict[str, str], columns: int, rows: int) -
             if key.name.startswith("open "):
                 screen = key.name.removeprefix("open ")
             found[name] = counted(terminal, key)
-        terminal.press("q")
+        terminal.press("escape", "escape", "q")  # a key that came before its screen may have gone into a field
         terminal.wait_exit()
     return found
 
