@@ -202,7 +202,7 @@ def test_a_run_that_has_ended_says_when_it_did_and_where_its_output_is() -> None
     assert [plain(drawing.title), *(plain(row).rstrip() for row in drawing.lines)] == [
         "Training · 2 ended",
         "train.py  torchrun, 4 ranks  ended 1m13s ago, after 1d02h  ada",
-        "GPU 0-3  exit code unknown, because gputop did not start it",
+        "GPU 0-3  exit code unknown",
         "It printed to /home/ada/nohup.out.",
         "Not tracked. For its loss, start it the next time with:",
         "  gputop run -- torchrun … train.py …",

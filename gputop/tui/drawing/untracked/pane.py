@@ -229,7 +229,7 @@ def how_it_ended(run: ProcessRun) -> Line:
     """Return what is known of how a run ended."""
     if run.failed:
         return line(("its output shows that it failed", "bad"))
-    return line(("exit code unknown, because gputop did not start it", "dim"))
+    return line(("exit code unknown", "dim"))
 
 
 def load(run: ProcessRun, devices: Mapping[str, Device]) -> list[Line]:
