@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import shutil
 import sys
 import time
@@ -369,5 +370,5 @@ def _require(run: str | None, snapshot: Snapshot) -> None:
     find_run(run)
     raise UsageError(
         f"The run {run!r} ended too long ago: the doctor watches only live runs and those that ended most recently.",
-        f"gputop runs show {run} shows what it logged.",
+        f"gputop runs show {shlex.quote(run)} shows what it logged.",
     )

@@ -44,6 +44,7 @@ INTEGER_MAX = 1 << 64
 OPENINGS_MOST = 300_000
 """Lists and objects in one line. A hundred ranks with fifty metrics make some 20,000; this many take a second to decode."""
 
+_NO_WORD = re.compile(r"[^\w.:@/+-]|^-")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 """Lone surrogates: JSON may hold one, but text with one cannot be encoded."""
 _DIGITS_ALIKE = bytes.maketrans(b"123456789", b"000000000")
@@ -150,11 +151,18 @@ def _bounded(snapshot: Snapshot, cut: list[str]) -> Snapshot:
         raise FormatError("a snapshot without a time")
     points = _whole(snapshot.points, cut.append)
     interval_s = min(INTERVAL_MAX_S, max(INTERVAL_MIN_S, snapshot.interval_s))
-    snapshot = replace(snapshot, points=points, interval_s=interval_s)
+    interfaces = tuple(replace(item, name=_word(item.name)) for item in snapshot.interfaces)
+    paths = tuple(replace(item, interface=item.interface and _word(item.interface)) for item in snapshot.paths)
+    snapshot = replace(snapshot, points=points, interval_s=interval_s, interfaces=interfaces, paths=paths)
     if not cut:
         return snapshot
     note = Problem("other", f"This machine reports more than is shown: only {', '.join(cut)} are.", "")
     return replace(snapshot, notes=(*snapshot.notes, note))
+
+
+def _word(name: str) -> str:
+    """Return the name of an interface without what means something to a shell: it becomes part of commands to copy."""
+    return _NO_WORD.sub("_", name)
 
 
 def _whole(points: tuple[Points, ...], say: Callable[[str], None] = lambda left_out: None) -> tuple[Points, ...]:

@@ -10,6 +10,7 @@ import pytest
 
 from gputop.hosts import checked
 from gputop.hosts.checked import answer_of, snapshot_in
+from gputop.network.records import Interface, NetworkPath
 from gputop.process import ProcessAnswer, ProcessQuestion
 from gputop.run_questions import RunsAnswer, RunsQuestion
 from gputop.snapshot import Points, Snapshot
@@ -130,6 +131,18 @@ def test_records_beyond_the_limit_are_not_even_decoded(name: str, monkeypatch: p
 @pytest.mark.parametrize("interval_s", [0.0, -5.0, 1e300])
 def test_an_interval_is_one_that_can_be_waited_for(interval_s: float) -> None:
     assert 0.1 <= snapshot_in(line(plain(interval_s=interval_s))).interval_s <= 3600
+
+
+def test_the_name_of_an_interface_is_one_word() -> None:
+    evil, plain_names = "$(touch here); 'x", ("eth0", "bond0.100", "eth0:1", "mlx5_0/1", "veth1@if2")
+    sent = replace(
+        samples.snapshot(),
+        interfaces=tuple(map(Interface, (evil, "-s", *plain_names))),
+        paths=(NetworkPath("10.0.0.1", "10.0.0.2", interface=evil), NetworkPath("10.0.0.1", "10.0.0.2")),
+    )
+    found = snapshot_in(sent.to_json().encode())
+    assert [item.name for item in found.interfaces] == ["__touch_here____x", "_s", *plain_names]
+    assert [path.interface for path in found.paths] == ["__touch_here____x", None]
 
 
 def test_points_with_uneven_columns_are_left_out() -> None:

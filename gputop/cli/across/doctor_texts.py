@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gputop import units
-from gputop.doctor.findings import words
+from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Finding
 from gputop.doctor.report import finding_text
 from gputop.doctor.watch import Outcome
@@ -33,7 +33,8 @@ def launch_text(launch: JoinedLaunch, unread: Sequence[str], reach: str) -> str:
 
     head = f"Launch {launch.id} ({launch.name}) has made no step yet."
     texts = (f"{text[:1].upper()}{text[1:]}." for text in launch_troubles(launch, unread))
-    return f"{' '.join((head, *texts))}\n  gputop logs {reach} {launch.id}  # why\n  gputop stop {reach} {launch.id}"
+    name = fixes.shell_join((launch.id,))
+    return f"{' '.join((head, *texts))}\n  gputop logs {reach} {name}  # why\n  gputop stop {reach} {name}"
 
 
 def waiting_text(one: Rendezvous, told: Sequence[Finding], unread: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ Reach = Callable[[Sequence[str]], str]
 """Returns the options of a command line that reach these hosts: "-H a,b --via 'ssh -F lab {host}'"."""
 _NAMED = re.compile(r"^(gputop(?: [a-z]+)?) -H ([^\s#]+)", re.MULTILINE)
 _UNNAMED = re.compile(r"^gputop where(?! -H)", re.MULTILINE)
-_LOGS = re.compile(r"^gputop logs (?!-H)(\S+)", re.MULTILINE)
+_LOGS = re.compile(r"^gputop logs (?!-H)('[^\n]*'|\S+)", re.MULTILINE)
 
 
 def plainly(hosts: Sequence[str]) -> str:
@@ -38,7 +38,7 @@ def from_afar(finding: Finding, host: str, hosts: Sequence[str], reach: Reach) -
     """
 
     def logs(found: re.Match[str]) -> str:
-        return f"gputop logs {reach(hosts if found[1] == finding.run else (host,))} {found[1]}"
+        return f"gputop logs {reach(hosts if found[1] == shlex.quote(finding.run or '') else (host,))} {found[1]}"
 
     found = reached(finding, (host,), reach)
     return replace(found, fix=_LOGS.sub(logs, found.fix)) if "gputop logs" in found.fix else found

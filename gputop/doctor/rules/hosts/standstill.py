@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from gputop.doctor.evidence.collective_counts import STILL_S, by_torch
 from gputop.doctor.evidence.evidence import PROGRESS_S, Evidence
-from gputop.doctor.findings import words
+from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.rules.hosts.places import runs_over_hosts
 from gputop.doctor.rules.support.rule import SELDOM_S, Judgement, Rule, Suspicion
@@ -42,7 +42,7 @@ def _behind(evidence: Evidence, run: Run, hosts: Mapping[str, Sequence[Rank]]) -
     ]
     title = f"The run hangs: {who} on {', '.join(at_fault)} {'is' if len(late) == 1 else 'are'} behind"
     pid = next((rank.pid for rank in found.behind if rank.pid is not None), "PID")
-    ask = f"gputop where {run.run_id}  # shows its line and what it waits for"
+    ask = f"gputop where {fixes.shell_join((run.run_id,))}  # shows its line and what it waits for"
     fix = f"{ask}\npy-spy dump --pid {pid}  # on {at_fault[0]}"
     finding = Finding("K02", "error", "likely", title, tuple(facts), _CAUSE, fix, "The counts still change.", run=run.run_id)
     return Suspicion(finding)

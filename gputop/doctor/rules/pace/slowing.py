@@ -11,6 +11,7 @@ from gputop import units
 from gputop.doctor.evidence.evidence import WARM_UP_STEPS, Evidence
 from gputop.doctor.evidence.levels import Stretch, is_rate
 from gputop.doctor.evidence.rank_groups import RankGroup
+from gputop.doctor.findings import fixes
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.culprit import TAKEN_TEXT, taken_from
@@ -79,6 +80,7 @@ def slows_down(evidence: Evidence, group: RankGroup) -> Judgement:
     member = next((item for item in group.members if item.rank in (rank.rank, None)), None)
     taken = taken_from(evidence, group, member.process if member is not None else None)
     facts += taken
+    ask = "gputop where" if group.run_id is None else f"gputop where {fixes.shell_join((group.run_id,))}"
     finding = tracked.about(
         group,
         "E10",
@@ -88,7 +90,7 @@ def slows_down(evidence: Evidence, group: RankGroup) -> Judgement:
         facts,
         "Something grows with the steps: a list that keeps every loss or output, a buffer that is searched completely, a "
         "log or plot that is rewritten, a graph that is never detached. Or the sequences get longer.",
-        f"gputop where{f' {group.run_id}' if group.run_id is not None else ''}  # run it several times: which line is the "
+        f"{ask}  # run it several times: which line is the "
         "process at?\nhistory.append(loss.item())  # numbers, not tensors; from time to time, not in each step",
         "The work of a step grows on purpose (longer sequences, larger images, episodes that last longer), or another "
         "program uses more and more of the machine.",

@@ -8,7 +8,7 @@ from gputop.doctor.evidence import collective_counts
 from gputop.doctor.evidence.collective_counts import Behind
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
-from gputop.doctor.findings import words
+from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.standstill.stalls import IDLE_CPU_PERCENT, STALL_HOLD_S, Stalls, recorder_command, stall_fact
 from gputop.doctor.rules.support import tracked
@@ -30,7 +30,7 @@ def judge_counts(evidence: Evidence, group: RankGroup, late: Behind, stalls: Sta
     pids = [rank.pid for rank in late.behind if rank.pid is not None]
     dump = f"py-spy dump --pid {pids[0]}" if pids else "py-spy dump --pid PID"
     if late.standing and group.run is not None:
-        dump = f"gputop where {group.run.run_id}"
+        dump = f"gputop where {fixes.shell_join((group.run.run_id,))}"
     finding = tracked.about(
         group,
         "G01",

@@ -10,7 +10,7 @@ from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.facts import model as model_facts
 from gputop.doctor.facts.ddp import standstill
-from gputop.doctor.findings import words
+from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.outputs import Output, quoted
@@ -87,7 +87,7 @@ def look_there(run: Run | None, away: Sequence[int]) -> str:
     if run is None or not away:
         return "torchrun --log-dir logs --tee 3 ...  # keeps what each rank prints\n"
     runs, where = words.agree(len(away), "runs", "run"), words.agree(len(away), "another machine", "other machines")
-    there = f"; there:\ngputop logs {run.run_id}" if run.job_id is not None else ": read it there"
+    there = f"; there:\ngputop logs {fixes.shell_join((run.run_id,))}" if run.job_id is not None else ": read it there"
     return f"# {words.ranks(away)} {runs} on {where}, whose output says more{there}\n"
 
 

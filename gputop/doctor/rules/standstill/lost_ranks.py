@@ -203,7 +203,7 @@ def _dead(
         if group is not None
         else command_of(output)
         if output is not None
-        else " ".join(run.command or ())
+        else fixes.shell_join(run.command or ())
     )
     severity, confidence = _WEIGHTS[others]
     if follows and confidence == "certain":
@@ -277,7 +277,9 @@ def _fix(run: Run, rank: Rank, others_go_on: bool) -> str:
         return f"# fix {failure.where or 'that'} first" + ("" if others_go_on else ": the other errors then disappear")
     if _was_killed(rank):
         return f"{_KERNEL_LOG}\n# use fewer loader workers or less memory per rank, then start it again"
-    advice = f"gputop logs {run.job_id}  # its last output" if run.job_id else "# its last output shows why"
+    advice = (
+        f"gputop logs {fixes.shell_join((run.job_id,))}  # its last output" if run.job_id else "# its last output shows why"
+    )
     return f"{advice}: rank {rank.rank} left by itself, with exit code {rank.exit_code}"
 
 

@@ -117,7 +117,7 @@ def judge_quiet(evidence: Evidence, group: RankGroup) -> Judgement:
             )
         ],
         "It waits for something, or its Python code does not run: then no rank can report where it stands.",
-        f"gputop where {group.run_id}",
+        f"gputop where {fixes.shell_join((group.run_id or '',))}",
         "A step completes, or the process is compiling, evaluating, writing a checkpoint, or done training.",
     )
     return Suspicion(finding, QUIET_HOLD_S)

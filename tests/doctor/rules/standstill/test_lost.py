@@ -91,6 +91,31 @@ def test_the_output_of_a_launch_is_read_with_a_command_that_needs_no_word_filled
     assert own.fix == "gputop logs -H gpu2 --via 'ssh -F lab {host}' job-1  # its last output"
 
 
+def test_a_command_to_copy_runs_nothing_that_an_id_holds() -> None:
+    """A run's id may come from another machine."""
+    evil = "$(touch here)"
+
+    def launched(second: int) -> Snapshot:
+        base = ended_here(PEER, REPORT)(second)
+        (run,) = base.runs
+        logs = tuple(replace(match, run_id=evil) for match in base.logs)
+        return replace(base, runs=(replace(run, run_id=evil, job_id=evil, command=("python", evil)),), logs=logs)
+
+    (finding,) = (item for item in list(play(launched, 20))[-1] if item.id == "G04")
+    hosts = ["gpu1", "gpu2"]
+    told = from_afar(finding, "gpu2", hosts, lambda hosts: f"-H {','.join(hosts)}")
+    assert "\ngputop logs -H gpu1,gpu2 '$(touch here)'\n" in told.fix
+
+    def killed(second: int) -> Snapshot:
+        base = leaves_and_others_wait(second)
+        (run,) = base.runs
+        return replace(base, runs=(replace(run, job_id=evil, command=("python", evil)),), processes=())
+
+    (finding,) = (item for item in list(play(killed, 40))[-1] if item.id == "G04")
+    start = f"torchrun --standalone --nproc-per-node=2 '{evil}'"
+    assert finding.fix == f"gputop logs '{evil}'  # its last output: rank 1 left by itself, with exit code 1\n{start}"
+
+
 @pytest.mark.parametrize(
     "scene",
     [ended_here(PEER, REPORT, OWN), ended_here(REPORT), ended_here(PEER, REPORT, world_size=1)],
