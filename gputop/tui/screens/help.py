@@ -28,7 +28,7 @@ WORDS = (
     ("load balance", "how evenly the GPUs share the work: their mean utilization as a share of the busiest one's"),
     ("J/sample", "the energy that the run's GPUs take for one sample, by their power in the last minute"),
     ("recipe, job", "something that can be launched here; a launched recipe"),
-    ("finding", "one thing wrong: the verdict, its evidence, the cause, the fix, how sure the doctor is"),
+    ("finding", "one thing wrong: its evidence, the cause, the fix, how sure the doctor is; the first is the verdict"),
     ("GPU utilization", "the share of time in which at least one kernel ran: 100% can still be little work"),
     ("SM, tc", "percent of the time in which the multiprocessors (SM) and the tensor cores (tc) were active"),
     ("nv, pci", "traffic over NVLink and PCIe in both directions, in GB/s"),
