@@ -27,4 +27,28 @@ PROGRAMS: tuple[Program, ...] = (
     Program(_case("healthy-asks-the-annotator"), with_python("asks_the_annotator")),
     # An online learner waits for new data most of the time.
     Program(_case("healthy-waits-for-the-plant"), with_python("waits_for_the_plant")),
+    # ---- of the fresh batch
+    # The wrapper says WORLD_SIZE=1 to both: two runs that learn the same on their own.
+    Program(_case("two-runs-of-one", ("A18",), acceptable=("C05", "C03")), ("bash", "two_runs_of_one.sh"), 2),
+    # --gpu_ids is 0 by default: DataParallel over one of two devices.
+    Program(
+        _case("parallel-of-one", ("B12", "A01", "A02"), acceptable=("B04", "A12")),
+        with_python("parallel_of_one", "--batchSize", "8"),
+        2,
+    ),
+    # A mask of the old workstation, which had one card, is given to both ranks.
+    Program(_case("copied-profile", ("A07",), acceptable=("A03", "A02")), ("sh", "copied_profile.sh"), 2),
+    # taskset with a variable that nobody counts up: both ranks on core 0.
+    Program(_case("pinned-both", ("D03",), acceptable=("D02", "F04")), ("bash", "pinned_both.sh"), 2),
+    # Three ranks are announced, and two are started.
+    Program(
+        _case("world-of-three", ("G03",), "WORLD_SIZE|of 3|rank 2|3 ranks", ("G01", "G02")),
+        ("sh", "world_of_three.sh"),
+        2,
+        onset="last line",
+    ),
+    # Each episode of three batches starts two workers.
+    Program(_case("workers-every-epoch", ("D06",), acceptable=("D01",)), with_python("workers_every_epoch")),
+    # A checkpoint in each step, to the disk.
+    Program(_case("saves-for-safety", ("E07",), r"checkpoint|sav(e|ing)"), with_python("saves_for_safety")),
 )

@@ -72,18 +72,6 @@ PROGRAMS: tuple[Program, ...] = (
     # A replay buffer, and physics in the process that trains.
     Program(_case("healthy-sac-reacher"), with_python("sac_reacher")),
     # ---- faults: launching and devices
-    # The wrapper says WORLD_SIZE=1 to both: two runs that learn the same on their own.
-    Program(_case("two-runs-of-one", ("A18",), acceptable=("C05", "C03")), ("bash", "two_runs_of_one.sh"), 2),
-    # --gpu_ids is 0 by default: DataParallel over one of two devices.
-    Program(
-        _case("parallel-of-one", ("B12", "A01", "A02"), acceptable=("B04", "A12")),
-        with_python("parallel_of_one", "--batchSize", "8"),
-        2,
-    ),
-    # A mask of the old workstation, which had one card, is given to both ranks.
-    Program(_case("copied-profile", ("A07",), acceptable=("A03", "A02")), ("sh", "copied_profile.sh"), 2),
-    # taskset with a variable that nobody counts up: both ranks on core 0.
-    Program(_case("pinned-both", ("D03",), acceptable=("D02", "F04")), ("bash", "pinned_both.sh"), 2),
     # Settings of a server with 64 cores: 32 threads for each rank.
     Program(
         _case(
@@ -106,13 +94,6 @@ PROGRAMS: tuple[Program, ...] = (
         ),
         ("bash", "both_at_29577.sh"),
         2,
-    ),
-    # Three ranks are announced, and two are started.
-    Program(
-        _case("world-of-three", ("G03",), "WORLD_SIZE|of 3|rank 2|3 ranks", ("G01", "G02")),
-        ("sh", "world_of_three.sh"),
-        2,
-        onset="last line",
     ),
     # ---- faults: ranks
     # Sorted documents, dealt out in halves: rank 1 has all the long ones.
@@ -159,10 +140,6 @@ PROGRAMS: tuple[Program, ...] = (
     # ---- faults: data, checkpoints and time
     # The workers wait for one lock.
     Program(_case("one-lock-for-all", ("D01",), acceptable=("D07",)), with_python("one_lock_for_all", "-j", "2")),
-    # Each episode of three batches starts two workers.
-    Program(_case("workers-every-epoch", ("D06",), acceptable=("D01",)), with_python("workers_every_epoch")),
-    # A checkpoint in each step, to the disk.
-    Program(_case("saves-for-safety", ("E07",), r"checkpoint|sav(e|ing)"), with_python("saves_for_safety")),
     # The volume of the checkpoints is full.
     Program(
         _case(
