@@ -6,6 +6,7 @@ import gc
 import itertools
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -77,18 +78,22 @@ def own_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return home
 
 
-@pytest.fixture(autouse=True)
-def loud_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, scope="session")
+def loud_rules() -> Iterator[None]:
     """Let a failing rule or reading fail the test: users only see a note on what could not be judged or read."""
-    monkeypatch.setattr("gputop.doctor.diagnosis.Doctor.raises", True)
-    monkeypatch.setattr("gputop.agent.sampler.Sampler.raises", True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gputop.doctor.diagnosis.Doctor.raises", True)
+        patch.setattr("gputop.agent.sampler.Sampler.raises", True)
+        yield
 
 
-@pytest.fixture(autouse=True)
-def no_training_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, scope="session")
+def no_training_of_its_own() -> Iterator[None]:
     """Let no reading take this process for a training: an earlier test may have imported torch, and tests are busy.
 
     What a test starts would be its ranks.
     """
     read = procfs.read_torch_maps
-    monkeypatch.setattr(procfs, "read_torch_maps", lambda pid: (False, False) if pid == os.getpid() else read(pid))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(procfs, "read_torch_maps", lambda pid: (False, False) if pid == os.getpid() else read(pid))
+        yield
