@@ -302,9 +302,11 @@ def test_a_pid_that_comes_round_again_inherits_nothing(processes: Processes, mon
 def test_pytorch_is_seen_when_it_comes_later(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(book, "reread_after_s", lambda age_s: 0.0)
     processes.library("libtorch_cuda.so")
+    go_on = processes.folder / "go on"
     late = f"""
 say("ready")
-time.sleep(0.3)
+while not os.path.exists({str(go_on)!r}):
+    time.sleep(0.01)
 with open({str(processes.folder / "libtorch_cuda.so")!r}, "rb") as file:
     kept.append(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 idle()
@@ -312,6 +314,7 @@ idle()
     child, _ = processes.ready(late, torch=False)
     reader = HostReader()
     assert read(reader, child.pid).torch_mapped is False
+    go_on.touch()
     process = eventually(lambda: read(reader, child.pid), lambda process: process.torch_mapped)
     assert process.torch_cuda_mapped is True
 
