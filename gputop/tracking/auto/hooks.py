@@ -133,9 +133,13 @@ def _patch_backward(torch: Any, steps: Steps) -> None:
         training.iteration.add_backward(perf_counter() - started)
         if clock is not None and mark is not None:
             clock.stop("cuda/backward_s", mark)
-        if steps.without_optimizer.is_possible:
-            with unseen(torch):
-                steps.without_optimizer.after_backward()
+        try:
+            if steps.without_optimizer.is_possible:
+                with unseen(torch):
+                    steps.without_optimizer.after_backward()
+            steps.after_backward()
+        except Exception as error:  # noqa: BLE001 - as above
+            training.failed(error)
         return result
 
     @stands_for(original)

@@ -52,6 +52,8 @@ class Steps:
         self._training_number = 1
         """Which of several consecutive trainings this is."""
         self._said_anew = False
+        self._facts_are_late = False
+        """Whether facts were due when an optimizer stepped inside a backward."""
         self.training.fast.end_backward()
         self.epochs = Epochs()
         self.other_threads = OtherThreads(self.training)
@@ -137,7 +139,8 @@ class Steps:
         # Which of several backwards a wrapper reduced over the ranks is counted in every step.
         counted = models.settling or models.inspection.splits or (models.wrapped and training.usual.accumulates)
         training.decide(plain and not counted)
-        training.do_between_steps()
+        if not training.fast.in_backward:
+            training.do_between_steps()
 
     def _is_plain(self) -> bool:
         """Return whether the iteration that is ending had nothing special, and learn what is usual from it."""
@@ -185,9 +188,24 @@ class Steps:
         searched = not known
         if training.step >= training.wanted.facts_due or facts.stall.stalled:
             searched |= models.search_late()
-            facts.due(training.step)
+            self._facts_are_late = training.fast.in_backward
+            if not self._facts_are_late:
+                facts.due(training.step)
         if searched:
             training.restart_clock(perf_counter())
+
+    def after_backward(self) -> None:
+        """Do what an optimizer that steps inside a backward could not do there.
+
+        DDP holds a lock while it exchanges gradients, and its facts wait for that lock: asked there, for ever.
+        """
+        if not self._facts_are_late:
+            return
+        self._facts_are_late = False
+        if self.facts is not None:
+            self.facts.due(self.training.step)
+            self.training.restart_clock(perf_counter())
+        self.training.do_between_steps()
 
     def _say_anew(self) -> None:
         """Say once in a run that its steps may be those of two trainings."""

@@ -462,6 +462,46 @@ def test_an_optimizer_for_each_weight_costs_one_search_and_its_iterations_are_re
     assert [step for step, _ in found["loss"]] == list(range(12))
 
 
+EXCHANGED = """
+import faulthandler, tempfile
+import torch.distributed as dist
+faulthandler.dump_traceback_later(90, exit=True)
+dist.init_process_group("gloo", rank=0, world_size=1, init_method="file://" + tempfile.mktemp())
+model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Linear(8, 1))
+optimizers = {weight: torch.optim.SGD([weight], lr=0.02) for weight in model.parameters()}
+wrapped = torch.nn.parallel.DistributedDataParallel(model)
+
+def exchange(state, bucket):
+    def step(future):
+        for weight, gradient in zip(bucket.parameters(), bucket.gradients()):
+            weight.grad = gradient.clone()
+            optimizers[weight].step()
+            weight.grad = None
+        return bucket.buffer()
+
+    return dist.all_reduce(bucket.buffer(), async_op=True).get_future().then(step)
+
+wrapped.register_comm_hook(None, exchange)
+said = []
+for _ in range(30):
+    loss = wrapped(torch.ones(2, 4)).square().mean()
+    wrapped.zero_grad()
+    loss.backward()
+    said.append(loss.item())
+print(said)
+dist.destroy_process_group()
+"""
+
+
+def test_optimizers_that_step_while_ddp_exchanges_gradients_are_not_held_up(home: Home) -> None:
+    """DDP holds its lock meanwhile: whoever then asks it for its facts waits for ever."""
+    plain = home.run(TRAIN + EXCHANGED)
+    assert plain[0] == 0, plain[2]
+    assert home.run(TRAIN + EXCHANGED, command=(*RUN, sys.executable)) == plain
+    assert len(series(home)["loss"]) >= 28
+    assert home.only_run().ranks[0].facts["ddp"]["world_size"] == 1, "asked after the backward"
+
+
 def together(found: Optimizers, *numbers: int) -> list[bool]:
     """Step these optimizers in one iteration, without a loader, and return which of them began one."""
     began = []
