@@ -9,29 +9,77 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from gputop.errors import GputopError, UsageError
+from gputop.jobs.output.follower import Backlog
 from gputop.places import make_private_dir, runs_dir
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal import places
 from gputop.tracking.journal.writing.files import OpenJournal
+from gputop.tracking.printed.transcript import Transcript
 from gputop.untracked.about import About, about
-from gputop.untracked.files.values import Value
-from gputop.untracked.kinds import KINDS, MLFLOW, Kind, kind_of
-from gputop.untracked.printed_values import PRINTED
+from gputop.untracked.files.values import Parser, Value
+from gputop.untracked.kinds import KINDS, MLFLOW, OUTPUT, Kind, kind_of
 from gputop.untracked.search import Found, grouped
 from gputop.untracked.source import Source
+from gputop.untracked.starts import newest_start
 from gputop.untracked.walk import Bounds, walk
 
 TAG = "imported"
 """The tag of every imported run."""
 BOUNDS = Bounds(entries=1_000_000, entries_of_a_folder=1_000_000, seconds=60.0, files=10_000)
 """Wider than for a live search: the user waits for the result."""
+
+
+class PrintedValues:
+    """Follows one file. If several starts were appended to it, the newest one that its first piece shows begins the curve."""
+
+    refused = False
+
+    def __init__(self) -> None:
+        self._transcript = Transcript(with_pace=True, with_bars=True)
+        self._is_first = True
+
+    def feed(self, data: bytes) -> list[Value]:
+        """Return the values that are complete with these bytes; none has a time."""
+        if self._is_first and data:
+            self._is_first = False
+            data = data[newest_start(data, True) :]
+        return _values(self._transcript.feed(data))
+
+    def skip(self, number: int) -> None:
+        """Begin anew after bytes that were not read."""
+        self._transcript.skip()
+        self._is_first = False
+
+    def end(self) -> list[Value]:
+        """Return the values of a last line without a newline."""
+        return _values(self._transcript.end())
+
+
+def _values(steps: Iterable[tuple[int, Mapping[str, float]]]) -> list[Value]:
+    return [Value(name, step, None, value) for step, metrics in steps for name, value in metrics.items()]
+
+
+def _parser(path: Path) -> Parser:
+    return PrintedValues()
+
+
+PRINTED = Kind(
+    OUTPUT,
+    "any text file that is named",
+    "anything that prints its loss",
+    re.compile(r"(?!)"),
+    _parser,
+    Backlog(1 << 20, 32 << 20),
+)
+"""The kind of a file of output that the user names. No search finds one: any text may look like it."""
 
 
 class Stored(NamedTuple):
