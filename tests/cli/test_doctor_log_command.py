@@ -24,7 +24,7 @@ from tests.patience import DEADLINE_S
 GPUTOP = (sys.executable, "-m", "gputop")
 FIELDS = {
     *("id", "severity", "confidence", "title", "evidence", "cause", "fix", "refuted_by", "devices", "pids", "run"),
-    *("suppressed_by", "began_at", "confidence_value"),
+    *("suppressed_by", "began_at", "confidence_value", "process_run"),
 }
 
 

@@ -139,5 +139,5 @@ def findings_json(
 
 
 def finding_json(finding: Finding) -> dict[str, Any]:
-    """Return one finding as in ``--json``, with ``confidence_value``."""
-    return {**encode(finding), "confidence_value": finding.confidence_value}
+    """Return one finding as in ``--json``, with ``confidence_value``, and a place for its untracked run's key."""
+    return {**encode(finding), "confidence_value": finding.confidence_value, "process_run": None}

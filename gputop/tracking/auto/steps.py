@@ -139,8 +139,7 @@ class Steps:
         # Which of several backwards a wrapper reduced over the ranks is counted in every step.
         counted = models.settling or models.inspection.splits or (models.wrapped and training.usual.accumulates)
         training.decide(plain and not counted)
-        if not training.fast.in_backward:
-            training.do_between_steps()
+        training.do_between_steps()
 
     def _is_plain(self) -> bool:
         """Return whether the iteration that is ending had nothing special, and learn what is usual from it."""
@@ -205,7 +204,6 @@ class Steps:
         if self.facts is not None:
             self.facts.due(self.training.step)
             self.training.restart_clock(perf_counter())
-        self.training.do_between_steps()
 
     def _say_anew(self) -> None:
         """Say once in a run that its steps may be those of two trainings."""

@@ -67,7 +67,7 @@ def test_a_process_at_rest_keeps_its_record_from_second_to_second(
     def read() -> list[Process]:
         return [reader.read_processes({asleep.pid: ()}, {})[0] for _ in range(4)]
 
-    found = eventually(read, lambda four: all(record is four[0] for record in four) and four[0].waits_for == "events")
+    found = eventually(read, lambda four: all(record is four[0] for record in four) and four[0].waits_for == "sleep")
     assert (found[0].state, found[0].waits_read_s) == ("S", None)
 
 

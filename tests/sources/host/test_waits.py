@@ -109,6 +109,7 @@ def test_a_process_that_computes_waits_for_nothing(processes: Processes) -> None
 
 def test_an_older_reading_comes_with_its_time(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
     child, _ = processes.ready("say('ready'); time.sleep(100)")
+    eventually(lambda: procfs.read_stat(child.pid).state, lambda state: state == "S")
     monkeypatch.setattr(evidence, "WAITS_S", 600.0)
     facts = ProcessBook().look_up(child.pid)
     assert facts is not None

@@ -62,7 +62,7 @@ async def test_the_rows_that_a_finding_is_about_are_next_to_it() -> None:
     text = await shown(view_after((one_gpu_works, range(40))), (160, 50))
     assert "Only GPU 0 is used" in text
     beside = text[text.index("GPUs and ranks involved") :]
-    assert re.search(r"▸ 0 +r0-3 +98%", beside)
+    assert re.search(r"  0 +r0-3 +98%", beside)
     for rank in range(4):
         assert re.search(rf"▸ +{rank} +{4000 + rank} 0 .* 5% +25% +60%", beside), rank
 

@@ -32,10 +32,10 @@ HINTS = (
     KeyHint("l", "launch", "app.launch", 2),
     KeyHint("d", "doctor", "app.doctor", 2),
     KeyHint("o", "runs", "app.runs", 3),
-    KeyHint("w", "where", "app.where", 3),
+    KeyHint("w", "where", "app.where", 4),
     KeyHint("p", "pause", "app.pause", 4),
     KeyHint("S", "picture", "app.save_screen", 8),
-    KeyHint(":", "actions", "app.palette", 4),
+    KeyHint(":", "actions", "app.palette", 2),
     KeyHint("?", "help", "app.help", 0),
     KeyHint("q", "quit", "app.leave", 0),
 )
