@@ -290,11 +290,11 @@ attached now: the rank that left, 37 s after its last line, and the unequal work
 itself cleans stay silent attached on virtual GPUs, where nothing shows what a busy main thread does. The 23 programs that are
 still set aside are in the table.
 
-A fresh batch of 52 programs (27 healthy, 25 with a fault) came from an author who knew the titles of the rules alone. It ran on
-a machine so crowded (load 20 to 50) that steps took many times as long as they should and several faults had no effect within
-75 s. Attached, 10 of the 22 faults that ran were named; tracked, 13; nothing was wrong, and none of the 20 healthy programs that
-ran raised an alarm, attached or tracked. Seven were looked into and opened. Four led to corrections: ranks of a shell script
-with the same mask, with WORLD_SIZE=1 for each, or pinned to one core, and losses in lines such as CycleGAN's.
+A fresh batch of 52 programs (27 healthy, 25 with a fault) came from an author who knew the titles of the rules alone. It ran
+on a machine so crowded (load 20 to 50) that steps took many times as long as they should, and several faults had no effect
+within 75 s. Attached, 10 of the 22 faults that ran were named; tracked, 13; nothing was wrong, and none of the 20 healthy
+programs that ran raised an alarm, attached or tracked. Seven were looked into and opened. Four led to corrections: ranks of a
+shell script with the same mask, with WORLD_SIZE=1 for each, or pinned to one core, and losses in lines such as CycleGAN's.
 
 The author of rules wrote 20 more faults and 6 healthy programs for the open half (`of_each_kind.py`, `like_faults.py`), which
 guard and measure nothing. Attached, 12 of the 20 were named at first, and 17 after corrections: a history that is rewritten in
