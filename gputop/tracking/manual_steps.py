@@ -87,7 +87,8 @@ class ManualSteps:
     def is_certain(self) -> bool:
         """Whether the step that has ended now, and those that are held back, are certainly steps."""
         count = len(self.held) + 1
-        return count >= NEEDED and (count >= HELD_MOST or sums_of(self._alive()) != self._began)
+        # Reading the weights waits for a GPU, so not after every backward.
+        return count % NEEDED == 0 and (count >= HELD_MOST or sums_of(self._alive()) != self._began)
 
     def hold(self, losses: list[Any]) -> None:
         """Hold back the losses of a step that has ended now."""
