@@ -104,18 +104,18 @@ def test_a_configuration_of_accelerate_says_what_the_command_does_not() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "environment", "path"),
+    ("options", "environment", "below", "path"),
     [
-        ({}, {"HOME": "/home/x"}, "/proc/7/root/home/x/.cache/huggingface/accelerate/default_config.yaml"),
-        ({}, {"HOME": "/home/x", "XDG_CACHE_HOME": "/c"}, "/proc/7/root/c/huggingface/accelerate/default_config.yaml"),
-        ({}, {"HOME": "/home/x", "HF_HOME": "/hf"}, "/proc/7/root/hf/accelerate/default_config.yaml"),
-        ({"config-file": "two.yaml"}, {"HF_HOME": "/hf"}, "/proc/7/cwd/two.yaml"),
-        ({"config-file": "/etc/two.json", "cpu": ""}, {}, "/proc/7/root/etc/two.json"),
-        ({"cpu": ""}, {"HOME": "/home/x"}, None),
+        ({}, {"HOME": "/me"}, "root", "/me/.cache/huggingface/accelerate/default_config.yaml"),
+        ({}, {"HOME": "/me", "XDG_CACHE_HOME": "/c"}, "root", "/c/huggingface/accelerate/default_config.yaml"),
+        ({}, {"HOME": "/me", "HF_HOME": "/hf"}, "root", "/hf/accelerate/default_config.yaml"),
+        ({"config-file": "two.yaml"}, {"HF_HOME": "/hf"}, "cwd", "/two.yaml"),
+        ({"config-file": "/etc/two.json", "cpu": ""}, {}, "root", "/etc/two.json"),
     ],
 )
-def test_which_file_accelerate_reads(options: dict[str, str], environment: dict[str, str], path: str | None) -> None:
-    assert config_path(7, options, environment) == path
+def test_which_file_accelerate_reads(options: dict[str, str], environment: dict[str, str], below: str, path: str) -> None:
+    assert config_path(7, options, environment) == f"/proc/7/{below}{path}"
+    assert config_path(7, {"cpu": ""}, environment) is None
 
 
 def waiting_of(pid: int) -> list[int]:
