@@ -18,7 +18,6 @@ from gputop.joined.untracked import JoinedProcessRun
 
 def untracked_text(run: JoinedProcessRun, outcome: Outcome | None) -> str:
     """Return where the ranks of an untracked run are, and what is wrong with the network between them."""
-
     places = ", ".join(f"{part.host} {words.ranks(part.ranks)}" for part in run.parts)
     lacking = (
         f" Of its {run.world_size} ranks, {units.ranges(run.missing)} are not on any host that was read." if run.missing else ""
@@ -30,7 +29,6 @@ def untracked_text(run: JoinedProcessRun, outcome: Outcome | None) -> str:
 
 def launch_text(launch: JoinedLaunch, unread: Sequence[str], reach: str) -> str:
     """Return what is wrong with a launch whose ranks have not met, and the commands that tell why and end it."""
-
     head = f"Launch {launch.id} ({launch.name}) has made no step yet."
     texts = (f"{text[:1].upper()}{text[1:]}." for text in launch_troubles(launch, unread))
     name = fixes.shell_join((launch.id,))
@@ -42,7 +40,6 @@ def waiting_text(one: Rendezvous, told: Sequence[Finding], unread: Sequence[str]
 
     ``told`` are the findings of the hosts' own doctors on such launchers.
     """
-
     text = rendezvous_text(one, unread)
     look = "# its output on the nodes that are missing says why, unless they were never started"
     if not one.missing:
@@ -53,7 +50,6 @@ def waiting_text(one: Rendezvous, told: Sequence[Finding], unread: Sequence[str]
 
 def run_text(run: JoinedRun, texts: Sequence[str], outcome: Outcome | None, read: Sequence[str]) -> str:
     """Return where a run over hosts is, and what is wrong between them; ``read`` are all hosts that were read."""
-
     blocks = [f"Run {run.run.name} has failed."]
     if run.parts:
         places = ", ".join(f"{part.host} {words.ranks(part.ranks)}" for part in run.parts)

@@ -181,7 +181,7 @@ def _worlds(evidence: Evidence, found: Sequence[tuple[RankGroup, Member, Process
         confidence="likely" if (together and not packed) or alike or numbered else "possible",
         title=f"{number} processes of one script train {number} models: none knows about the others",
         evidence=tuple(facts),
-        cause="What started these processes told each one that it is the only rank, so each one trains alone."
+        cause="Each process was started with WORLD_SIZE=1, so it takes itself for the only rank and trains alone."
         if numbered
         else "Nothing set RANK and WORLD_SIZE for these processes, so each one trains alone: the same training several "
         "times and, without a LOCAL_RANK, all on the first GPU.",
@@ -194,7 +194,7 @@ def _worlds(evidence: Evidence, found: Sequence[tuple[RankGroup, Member, Process
 
 
 def _numbered(found: Sequence[tuple[RankGroup, Member, Process]]) -> tuple[int, ...]:
-    """Return the local ranks of processes that are to share a machine although each is told that it is alone; else ()."""
+    """Return the values of LOCAL_RANK if each process has its own, and a WORLD_SIZE of 1; otherwise ()."""
     told = [process.environment for _, _, process in found if process.environment is not None]
     numbers = {item.local_rank for item in told if item.local_rank is not None and item.world_size == 1}
     return tuple(sorted(numbers)) if len(numbers) == len(found) else ()

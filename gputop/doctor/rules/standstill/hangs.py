@@ -9,7 +9,6 @@ from gputop.doctor.evidence import collective_counts
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.findings.finding import Fact
-from gputop.doctor.rules.standstill.alone import ALONE_HOLD_S, INSIDE_HOLD_S, stands_alone
 from gputop.doctor.rules.standstill.at_rest import (
     FED_HOLD_S,
     IDLE_SPAN_S,
@@ -28,6 +27,7 @@ from gputop.doctor.rules.standstill.deadlock import DEADLOCK_HOLD_S, deadlock
 from gputop.doctor.rules.standstill.long_pause import LONG_PAUSE_S, LONGER_THAN_PAUSES, judge_long_pause
 from gputop.doctor.rules.standstill.named import one_named
 from gputop.doctor.rules.standstill.progress import LONGER_THAN_STEPS, STOOD_MIN_S
+from gputop.doctor.rules.standstill.single_process import OTHERS_HOLD_S, OWN_HOLD_S, single_process_hangs
 from gputop.doctor.rules.standstill.spinning import (
     FALLEN_SHARE,
     HANG_SYMPTOMS,
@@ -67,7 +67,7 @@ def hang(evidence: Evidence, group: RankGroup) -> Judgement:
     if held_up is not None:
         return held_up
     if not stalls:
-        judges = (judge_start, spins, deadlock, one_named, all_rest, some_rest, idles_beside, stands_alone, judge_quiet)
+        judges = (judge_start, spins, deadlock, one_named, all_rest, some_rest, idles_beside, single_process_hangs, judge_quiet)
         return next((found for judge in judges if (found := judge(evidence, group)) is not None), None)
     if len(tracked.ranks_of(group)) > 1:
         return judge_several(evidence, group, stalls) or judge_long_pause(evidence, group, stalls)
@@ -114,7 +114,7 @@ G01 = Rule(
         f"{FED_HOLD_S:.0f} s if it works; if some ranks have connected and then waited for {IDLE_SPAN_S:.0f} s, while the "
         f"others make steps, possible); or no step ends, and for {DEADLOCK_HOLD_S:.0f} s every thread of a process waits for "
         "another one of the same process (likely); or a single process that is no session makes no step, uses no CPU, disk or "
-        f"GPU, and waits for one thing for {ALONE_HOLD_S:.0f} s more ({INSIDE_HOLD_S:.0f} s for a thread or program of its "
+        f"GPU, and waits for one thing for {OTHERS_HOLD_S:.0f} s more ({OWN_HOLD_S:.0f} s for a thread or program of its "
         "own, possible), or for input before its first step"
     ),
     hides=HANG_SYMPTOMS,

@@ -1,4 +1,4 @@
-"""A single untracked process whose steps have stopped while it uses nothing: what it waits for (G01, possible)."""
+"""Judges a single untracked process that makes no step and uses no CPU, disk or GPU: what does it wait for? (G01, possible)"""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from gputop.snapshot import Process
 
 WAITS_SHARE = 0.8
 """The main thread waits for one and the same thing in this share of the samples (our choice)."""
-ALONE_HOLD_S = 15.0
-"""Added to the time for which no step has ended (our choice)."""
-INSIDE_HOLD_S = 90.0
+OTHERS_HOLD_S = 15.0
+"""Added to the time for which no step has ended, if it waits for something outside of it (our choice)."""
+OWN_HOLD_S = 90.0
 """The same if the process waits for a thread or a program of its own, which may upload, save or evaluate (our choice)."""
 
 
@@ -30,7 +30,7 @@ class _Wait(NamedTuple):
     title: str
     """What it waits for, after "waits"."""
     cause: str
-    hold_s: float = ALONE_HOLD_S
+    hold_s: float = OTHERS_HOLD_S
 
 
 _WAITS: Mapping[str, _Wait] = {
@@ -56,17 +56,17 @@ _WAITS: Mapping[str, _Wait] = {
     "lock": _Wait(
         "for a thread of its own",
         "A thread that should end, or put something into a queue, does not: it hangs, or has died with an exception.",
-        INSIDE_HOLD_S,
+        OWN_HOLD_S,
     ),
     "child": _Wait(
         "for a program that it started",
         "The program does not end: it hangs, waits for input, or writes into a pipe that nobody reads.",
-        INSIDE_HOLD_S,
+        OWN_HOLD_S,
     ),
 }
 
 
-def stands_alone(evidence: Evidence, group: RankGroup) -> Judgement:
+def single_process_hangs(evidence: Evidence, group: RankGroup) -> Judgement:
     """Judge G01 for a single untracked process: no step ends, and it computes, reads and writes nothing.
 
     A question at the terminal stops it before its first step, too: whether to run a model's code, or which account to use.
