@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
 
+from gputop.cli.where import lines
 from gputop.snapshot import FormatError
+from gputop.tui.drawing.line import Line
+from gputop.tui.drawing.whereabouts import whereabouts_lines
 from gputop.where import last_words
 from gputop.whereabouts.records import RankPlace, Whereabouts
 from gputop.whereabouts.verdict import judged, summary
@@ -369,7 +373,20 @@ def test_what_faulthandler_writes_is_read() -> None:
 
 def test_where_names_the_command_that_reads_unknown_lines() -> None:
     unseen = RankPlace(0, 4000, state="untracked", process_state="R")
-    assert way_to_lines([unseen]) == "gputop where 4000 --py-spy"
+    command = "gputop where 4000 --py-spy"
+    assert way_to_lines([unseen]) == command
     assert way_to_lines([waiting(0)]) is None
     assert way_to_lines([replace(unseen, source="py-spy", line="train.py:3", function="main")]) is None
     assert way_to_lines([RankPlace(0, 4000, state="ended")]) is None
+    answer = ask(unseen)
+    assert lines(answer)[-1].startswith(command)
+    assert command in text_of_lines(whereabouts_lines(answer, 100, NOW))
+    for elsewhere_said in (
+        "\n".join(lines(answer, by_host=True)),
+        text_of_lines(whereabouts_lines(answer, 100, NOW, remote=True)),
+    ):
+        assert "py-spy" not in elsewhere_said, "it reads no process of another machine"
+
+
+def text_of_lines(shown: Iterable[Line]) -> str:
+    return "\n".join("".join(span.text for span in line) for line in shown)

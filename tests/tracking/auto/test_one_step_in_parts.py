@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 from types import SimpleNamespace
 
 import pytest
 
+from gputop.tracking import manual_steps
 from gputop.tracking.manual_steps import is_kept
 from tests.tracking.kit import Home, home, read_all
 
@@ -230,3 +232,21 @@ def test_a_gradient_that_is_clipped_for_each_of_many_samples_makes_no_extra_step
     losses, found = run(home, EACH_SAMPLE)
     assert len(found) == len(losses)
     assert found[1:] == pytest.approx(losses[1:], rel=1e-5)
+
+
+@pytest.mark.parametrize(("changes", "first"), [(True, 20), (False, 60)])
+def test_weights_that_never_change_hold_steps_back_only_so_long(
+    changes: bool, first: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sums = itertools.count() if changes else itertools.repeat(0)
+    monkeypatch.setattr(manual_steps, "sums_of", lambda weights: [next(sums)])
+    monkeypatch.setattr(manual_steps, "HELD_MOST", 60)
+    manual = manual_steps.ManualSteps()
+    held = 1
+    try:
+        while not manual.is_certain and held < 200:
+            manual.hold([])
+            held += 1
+    finally:
+        manual.release()
+    assert held == first
