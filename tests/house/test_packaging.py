@@ -52,6 +52,19 @@ def test_recipes_are_found_from_an_installed_wheel_and_run(wheel: Path, tmp_path
     assert ran.returncode == 0, ran.stderr
 
 
+def test_every_file_has_its_place_and_a_name_that_any_system_can_hold() -> None:
+    """What a program under attack leaves in the current folder, or a colleague's notes, must not be committed."""
+    git = subprocess.run(["git", "-C", str(REPOSITORY), "ls-files", "-z"], capture_output=True, text=True, check=False)
+    if git.returncode:
+        pytest.skip(f"this is no git checkout: {git.stderr.strip()}")
+    files = git.stdout.rstrip("\0").split("\0")
+    rooms = {".ci", "benchmarks", "demos", "docs", "gputop", "tests"}
+    at_the_top = {".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md"}
+    at_the_top |= {"constraints.txt", "pyproject.toml"}
+    assert not [file for file in files if file.partition("/")[0] not in (rooms if "/" in file else at_the_top)]
+    assert not [file for file in files if not re.fullmatch(r"[A-Za-z0-9._/+()\[\], -]+", file)]
+
+
 def test_recipes_are_found_from_the_checkout() -> None:
     from gputop.recipes.catalogue import RECIPES, demos_dir
 
