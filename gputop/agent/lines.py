@@ -116,14 +116,19 @@ class ChildLines:
         if self._errors_bytes > ERRORS_AT_ONCE_BYTES:
             self._errors_due_at = time.monotonic() + ERRORS_EVERY_S
 
-    def _how_it_ended(self) -> str:
+    def _drain_waiting_errors(self) -> None:
         for _ in range(ERRORS_AT_ONCE_BYTES // _ERRORS_PIECE_BYTES):  # another process may write there without end
             if self._err in self._open and select.select((self._err,), (), (), 0)[0]:
                 self._drain_errors()
+
+    def _how_it_ended(self) -> str:
+        self._drain_waiting_errors()
+        has_ended = bool(self.last_words) or ended(self.process)
+        self._drain_waiting_errors()  # it may have closed its output before it said why
         if self.last_words:
             said = printable(strip_controls(self.last_words[-1])).strip().rstrip(".")[:SAID_MAX]
             return f"{self._what} ended: {said}."
-        if not ended(self.process):
+        if not has_ended:
             return f"{self._what} closed its output."
         code = self.process.returncode
         return f"{self._what} was ended by signal {-code}." if code < 0 else f"{self._what} ended with exit code {code}."

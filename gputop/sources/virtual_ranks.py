@@ -37,7 +37,10 @@ def ranks(book: ProcessBook, claiming: frozenset[int], now_s: float, every_s: fl
     leads = {parent for pid in (*numbered, *claiming) for parent in above[pid]}
     masked = {pid for pid in marked if pid not in numbered and pid not in leads and not _launches(pid)}
     _find_started(marked, masked, started)
-    masked -= {parent for parent, _ in started.values()}
+    spawning = {parent for parent, _ in started.values()}
+    masked = {
+        pid for pid in masked - spawning if marked[pid].key in started or not spawning.intersection(above[pid])
+    }  # what else such a process has started is no rank: it has not connected, and may never do so
     working = numbered | masked | claiming
     return [marked[pid] for pid in sorted(numbered | masked) if pid not in claiming and not working.intersection(above[pid])]
 

@@ -356,7 +356,7 @@ BAD_HOSTS = {
     "older": ("sys.stderr.write('gputop: Unrecognized arguments: --x.'); sys.exit(2)", "older_gputop", "does not know"),
     "failing": ("sys.stderr.write('gputop: \x1b[2JNo GPU 9.'); sys.exit(1)", "failed", "ended there: No GPU 9."),
     "errors without end": (
-        "import os; os.close(1)\nwhile True: sys.stderr.write('\x1b[2Jx' * 9999 + '\\n')",
+        "import os; os.close(1); time.sleep(0.3)\nwhile True: sys.stderr.write('\x1b[2Jx' * 9999 + '\\n')",
         "unreadable",
         "xxxxx",
     ),

@@ -260,7 +260,8 @@ finally:
     first, second = map(int, words)
     source = VirtualSource(2)
     (processes.folder / "go1").touch()
-    eventually(lambda: users(source.read(), first, second), lambda found: second in found)
+    found = eventually(lambda: users(source.read(), first, second), lambda found: second in found)
+    assert found == {second: [0]}, "the first one is no rank yet"
     (processes.folder / "go0").touch()
     found = eventually(lambda: users(source.read(), first, second), lambda found: len(found) == 2)
     assert found == {first: [0], second: [1]}
