@@ -466,13 +466,14 @@ def test_training_on_the_cpu_leaves_the_list_when_it_rests_long(processes: Proce
 def test_a_training_on_the_cpu_that_a_signal_stopped_is_listed(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
     stopped, _ = processes.ready(BUSY)
     idle, _ = processes.ready(IDLE)
-    time.sleep(0.5)
-    for process in (stopped, idle):
-        process.send_signal(signal.SIGSTOP)
+    idle.send_signal(signal.SIGSTOP)
     stat = procfs.read_stat(idle.pid)
     assert stat is not None
+    eventually(lambda: procfs.read_stat(stopped.pid), lambda busy: busy is not None and busy.cpu_ticks > stat.cpu_ticks + 10)
+    stopped.send_signal(signal.SIGSTOP)  # takes effect once the process is given a core
+    eventually(lambda: procfs.read_stat(stopped.pid), lambda now: now is not None and now.state == "T")
     monkeypatch.setattr(host_unlisted, "TRAINING_CPU_PERCENT", 1e9)
-    monkeypatch.setattr(host_unlisted, "TRAINING_AGE_S", (stat.cpu_ticks + 1) / procfs.TICKS_PER_S)
+    monkeypatch.setattr(host_unlisted, "TRAINING_AGE_S", (stat.cpu_ticks + 5) / procfs.TICKS_PER_S)
     assert listed(HostReader()) & {stopped.pid, idle.pid} == {stopped.pid}
 
 
