@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from gputop.tracking.journal import size_limit
 from gputop.wire import FormatError, parse_json
 
 EVERY_S = 5.0
@@ -75,9 +76,11 @@ def add(directory: Path, reading: Reading, began: float) -> bool:
     except OSError:  # the run's directory is gone, or read-only
         return False
     try:
-        os.write(handle, json.dumps(line, separators=(",", ":")).encode() + b"\n")
+        raw = json.dumps(line, separators=(",", ":")).encode() + b"\n"
+        size_limit.check_append(handle, len(raw))
+        os.write(handle, raw)
         return True
-    except OSError:  # a full disk
+    except OSError:  # a full disk, or a limit
         return False
     finally:
         os.close(handle)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import sys
+from contextlib import suppress
 
 _STDERR = 2
 """The descriptor of standard error."""
@@ -38,6 +39,7 @@ def write(text: str) -> None:
     """Write to stderr, unless the script has closed it and a file of its own has taken its number. Never raises."""
     try:
         if not _is_taken():
+            _check_size(text)
             sys.stderr.write(text)
     except Exception:  # noqa: BLE001 - stderr may be closed or replaced by anything
         return
@@ -53,3 +55,15 @@ def _is_taken() -> bool:
         return sys.stderr.fileno() == _STDERR and bool(fcntl.fcntl(_STDERR, fcntl.F_GETFD) & fcntl.FD_CLOEXEC)
     except Exception:  # noqa: BLE001 - an object without a descriptor, such as a notebook's, or one that is closed
         return False
+
+
+def _check_size(text: str) -> None:
+    """Check that the limit on the size of files lets stderr take the text.
+
+    Raises:
+        OSError: it does not.
+    """
+    from gputop.tracking.journal import size_limit  # rarely used: ``import gputop`` stays cheap
+
+    with suppress(AttributeError, ValueError):  # an object without a descriptor
+        size_limit.check_append(sys.stderr.fileno(), len(text.encode("utf-8", "replace")))

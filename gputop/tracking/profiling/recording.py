@@ -19,6 +19,7 @@ from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
+from gputop.tracking.journal import size_limit
 from gputop.tracking.profiling import exchange, obstacles
 from gputop.tracking.profiling.one_step import OneStep
 from gputop.tracking.profiling.script_profilers import watch_script_profilers
@@ -191,9 +192,9 @@ class Recording:
 
     def _save(self, profiler: Any, trace: Path, collecting_s: float) -> None:
         found = os.statvfs(trace.parent)
-        room = min(TRACE_BYTES_MAX, found.f_bavail * found.f_frsize // SPACE_SHARE)
+        room = min(TRACE_BYTES_MAX, found.f_bavail * found.f_frsize // SPACE_SHARE, size_limit.largest())
         if collecting_s * BYTES_PER_S > room:
-            raise Ended("the trace could be larger than the memory that is free for it")
+            raise Ended("the trace could be larger than the memory that is free for it, or than a file may be (ulimit -f)")
         try:
             profiler.kineto_results.save(str(trace))
             os.chmod(trace, 0o600)

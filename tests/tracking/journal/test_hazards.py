@@ -353,6 +353,33 @@ def test_a_full_disk_silences_the_archive_with_one_warning(home: Home, thread: s
     assert (run.state, run.ranks[0].exit_code) == ("failed" if code else "finished", code), "the end takes no room"
 
 
+ENDED_BY_SIZE = """
+import os, resource, signal, sys, time
+os.dup2(os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT), 2)
+os.write(2, b"here")
+signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # as scripts do that exec other programs
+resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
+import gputop
+gputop.init()
+for step in range(20_000):
+    gputop.log(loss=float(step))
+time.sleep(1.5)
+print("trained")
+"""
+
+
+@pytest.mark.parametrize("limit", [0, 4, 5000, 200_000])
+@pytest.mark.parametrize("thread", ["1", "0"], ids=["ring", "write-through"])
+def test_a_limit_on_the_size_of_files_does_not_end_a_script_that_lets_the_signal_end_it(
+    home: Home, tmp_path: Path, limit: int, thread: str
+) -> None:
+    """Neither by what gputop keeps nor by what it says in a file that stands for stderr."""
+    said = tmp_path / "stderr"
+    code, out, _ = home.run(ENDED_BY_SIZE.format(limit=limit), str(said), GPUTOP_THREAD=thread)
+    assert (code, out) == (0, "trained\n"), said.read_text()
+    assert said.stat().st_size <= max(limit, 4)
+
+
 def test_a_deleted_run_directory_is_reported_once_and_the_live_view_stays(home: Home, tmp_path: Path) -> None:
     script = (
         "import gputop, os, sys, time\nrun = gputop.init(name='orphan')\nrun.log(loss=0.0)\nprint('up')\nstep = 0\n"

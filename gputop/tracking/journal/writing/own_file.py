@@ -11,6 +11,7 @@ import fcntl
 import os
 from pathlib import Path
 
+from gputop.tracking.journal import size_limit
 from gputop.tracking.journal.writing.mapping import map_shared
 
 _STANDARD_STREAMS = 3
@@ -31,10 +32,12 @@ class OwnFile:
         """Write all bytes at ``offset``.
 
         Raises:
-            OSError: the file system rejects the write, or the script closed the file and it cannot be opened again.
+            OSError: the file system, or a limit on the size of files, rejects the write, or the script closed the file and it
+                cannot be opened again.
         """
         view = memoryview(raw)
         while view:
+            size_limit.check(offset)
             done = os.pwrite(self._claim(), view, offset)
             view, offset = view[done:], offset + done
 
@@ -69,6 +72,7 @@ class OwnFile:
             OSError: as ``write``, or there is no memory.
         """
         fd = self._claim()
+        size_limit.check(size - 1)
         os.posix_fallocate(fd, 0, size)
         fcntl.fcntl(fd, _ADD_SEALS, seals)
         return map_shared(fd, size)

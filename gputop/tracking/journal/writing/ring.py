@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gputop.tracking.journal import format as form
-from gputop.tracking.journal import places
+from gputop.tracking.journal import places, size_limit
 from gputop.tracking.journal.notice import warn
 from gputop.tracking.journal.writing.file_mirror import FileMirror
 from gputop.tracking.journal.writing.mapping import Mirror, copying_call, map_shared, private
@@ -87,12 +87,13 @@ def _make(identity: form.Identity, directory: Path, archive: Path | None, wanted
     capacity = min(wanted, free, form.RING_BYTES_MAX) // form.SEGMENT_BYTES * form.SEGMENT_BYTES
     if capacity < form.RING_BYTES_MIN:
         raise OSError("too little space for a ring")
+    size = form.RING_DATA_OFFSET + capacity
+    size_limit.check(size - 1)
     stem = f"{identity.run_id}-{form.file_stem(identity.rank, identity.attempt)}"
     path = directory / (f"{stem}.ring" if archive else f"{stem}-{identity.pid}.ring")
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     fd = os.open(path, flags, 0o600)
     try:
-        size = form.RING_DATA_OFFSET + capacity
         page = form.pack_header(form.RING, capacity, identity, str(archive or ""))
         os.pwrite(fd, page, 0)  # before all else: if the process is killed here, the ring still names its owner
         # A sparse file on a full tmpfs would refuse a later record, so allocate the space now.
