@@ -8,6 +8,7 @@ costs a training script nothing; a test guards what it may load.
 import sys
 
 from gputop.tracking.import_hook import arm
+from gputop.tracking.nothing import instead_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,44 +52,19 @@ _RUN_ATTRIBUTES = ("config", "run", "summary")
 __version__ = "0.1.0"
 
 
-class _Nothing:
-    """Replaces every name that cannot be imported, because the interpreter shuts down or nothing is left; does nothing."""
-
-    def __call__(self, *ignored: object, **also: object) -> "_Nothing":
-        return self
-
-    def __getattr__(self, name: str) -> "_Nothing":
-        return self
-
-    # The comparisons are for the module logging, which compares the level of a handler.
-    __enter__ = __getitem__ = __setitem__ = __delitem__ = __lt__ = __le__ = __gt__ = __ge__ = __call__
-
-    def __exit__(self, *ignored: object) -> None:
-        return None
-
-    def __iter__(self) -> "_Nothing":
-        return self
-
-    def __next__(self) -> object:
-        raise StopIteration
-
-    def __len__(self) -> int:
-        return 0
-
-
 def __getattr__(name: str) -> object:
     home = "gputop.tracking.session" if name in _RUN_ATTRIBUTES else _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'gputop' has no attribute {name!r}")
     if sys.is_finalizing():
-        return _Nothing()
+        return instead_of(name)
     try:
         from importlib import import_module
 
         module = import_module(home)
     except Exception as error:  # noqa: BLE001 - no descriptor or no memory is left; the next use tries again
         _say_missing(error)
-        return _Nothing()
+        return instead_of(name)
     if name in _RUN_ATTRIBUTES:
         return module.active(name)
     value: object = module if home == f"gputop.{name}" else getattr(module, name)

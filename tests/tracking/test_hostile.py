@@ -104,6 +104,58 @@ def test_the_first_call_may_be_made_without_free_descriptors(home: Home) -> None
     assert [read_all(path).series["loss"] for path in home.archives()] == [[(0, 2.0)]]
 
 
+USED_AS_CLASSES = """
+import argparse, logging, os, resource, gputop as wandb
+
+def use():
+    wandb.init("p", "n", argparse.Namespace(lr=0.1))
+    wandb.config.epochs = 3
+    wandb.config.update({"batch": 8}, allow_val_change=True)
+    assert (wandb.config.lr, wandb.config["epochs"], wandb.run.config.batch) == (0.1, 3, 8)
+    wandb.summary["best"] = 0.5
+    assert wandb.run.summary["best"] == 0.5
+
+    class Handler(wandb.GputopHandler):
+        def emit(self, record):
+            super().emit(record)
+    logging.getLogger().addHandler(Handler())
+    logging.getLogger().addHandler(wandb.GputopHandler(level="INFO"))
+    logging.warning("logged")
+    logging.getLogger().handlers.clear()
+
+    class Run(wandb.Run):
+        pass
+    assert not isinstance(3, wandb.Run) and not isinstance(None, (wandb.Run, wandb.Table)) and not issubclass(int, wandb.Run)
+    hint = wandb.Run | None
+    for error in (wandb.Error, wandb.errors.Error, wandb.errors.CommError, (ValueError, wandb.UsageError)):
+        try:
+            raise RuntimeError("of the script")
+        except error:
+            raise AssertionError
+        except RuntimeError:
+            pass
+    try:
+        raise wandb.Error("of the script")
+    except wandb.Error as error:
+        assert str(error) == "of the script"
+
+logging.raiseExceptions = False
+resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))
+try:
+    while True:
+        os.open("/dev/null", os.O_RDONLY)
+except OSError:
+    use()
+print("ok")
+"""
+
+
+def test_no_public_name_fails_a_script_while_nothing_can_be_imported(home: Home) -> None:
+    code, out, err = home.run(USED_AS_CLASSES)
+    assert (code, out) == (0, "ok\n"), err
+    assert "Traceback" not in err
+
+
 RAISES_AT_FIRST = """
 import os, signal, sys, gputop
 
