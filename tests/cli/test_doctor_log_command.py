@@ -15,7 +15,7 @@ import pytest
 from gputop.doctor.findings.finding import CONFIDENCE_VALUES
 from gputop.doctor.logs.meaning.explain import explain
 from gputop.doctor.logs.scan import LogScan
-from tests import samples
+from tests import REPOSITORY, samples
 from tests.doctor.logs.test_logs import GLOO, torchrun_summary, traceback
 from tests.doctor.tracked import ddp
 from tests.packages import needs
@@ -64,6 +64,35 @@ def test_and_for_programs(failed: Path) -> None:
     assert set(data) == {"schema_version", "findings", "suppressed", "not_judged", "undecided", "verdict"}
     assert set(data["findings"][0]) == FIELDS
     assert data["findings"][0]["confidence_value"] == CONFIDENCE_VALUES["certain"]
+
+
+def test_a_named_pipe_that_nobody_writes_to_is_named(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    said = doctor("--log", str(pipe))
+    assert (said.returncode, said.stdout) == (2, "")
+    assert f"{pipe} is a named pipe that no program has open to write. Start that program first" in " ".join(
+        said.stderr.split()
+    )
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        '{doctor} --log <(sleep 1; cat "$1")',
+        'mkfifo p; (sleep 1; exec 3>p; sleep 7; cat "$1" >&3) & {doctor} --log p',
+        'cat "$1" | {doctor} --log /dev/stdin',
+    ],
+    ids=["process substitution", "named pipe", "/dev/stdin"],
+)
+def test_a_pipe_is_read_to_its_end(failed: Path, tmp_path: Path, script: str) -> None:
+    words = script.format(doctor=" ".join([*GPUTOP, "doctor"]))
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    said = subprocess.run(
+        ["bash", "-c", words, "bash", str(failed)], capture_output=True, text=True, cwd=tmp_path, env=environment, check=False
+    )
+    assert (said.returncode, said.stderr) == (1, "")
+    assert "Rank 1 failed with ValueError at train.py:34 (main)" in said.stdout
 
 
 def test_standard_input_and_a_log_without_an_error(failed: Path, tmp_path: Path) -> None:

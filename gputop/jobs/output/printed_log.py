@@ -24,11 +24,13 @@ _BAR = re.compile(r"^(?P<name>[^|]*?)\d{1,3}%\|.*?(?<!\d)(?P<done>\d+)/(?P<total
 
 
 def printed_run(path: Path) -> tuple[Run, tuple[Points, ...]] | None:
-    """Return the run that a log shows, named after the file; None if it contains no metric or cannot be read."""
+    """Return the run that a log shows, named after the file; None if it contains no metric, or is not a file to read again."""
     transcript = Transcript(with_bars=True)
     columns: dict[str, tuple[list[int], list[float]]] = {}
     paces = _Paces()
     try:
+        if not path.is_file():  # a pipe has been read, and opening it again would wait for another writer
+            return None
         with path.open("rb") as file:
             written_at = path.stat().st_mtime
             for data in iter(lambda: file.read(READ_BYTES), b""):
