@@ -26,6 +26,8 @@ _NODES_MAX = 400
 """How much of a loss's graph is searched for weights."""
 _VALUES = 1024
 """How many values of a gradient are compared, to detect a reset that leaves no other trace: ``p.grad.data.zero_()``."""
+_ROUNDING = 1e-5
+"""The cosine of the angle between a gradient of 16 bits and a multiple of it may differ from 1 by this."""
 _KEPT = "summed_grad"
 """Where a weight keeps the gradients of a step's earlier parts, with Opacus: what is reset is then no step's gradient."""
 
@@ -59,6 +61,10 @@ class ManualSteps:
         """The values of the weights when the first step was held back."""
         self.held: list[tuple[int, list[Any]]] = []
         """When the first steps ended (monotonic, ns), and their losses, until it is certain that they are steps."""
+        self.earlier: list[tuple[Any, Any, list[Any]]] = []
+        """Of each line in each of these steps: the sum of its losses, and how they were reduced."""
+        self._left: list[tuple[weakref.ref[Any], Any]] = []
+        """Some values of the gradients that the last backward left, once steps are held back."""
 
     @property
     def param_groups(self) -> list[dict[str, Any]]:
@@ -90,19 +96,40 @@ class ManualSteps:
         # Reading the weights waits for a GPU, so not after every backward.
         return count % NEEDED == 0 and (count >= HELD_MOST or sums_of(self._alive()) != self._began)
 
-    def hold(self, losses: list[Any]) -> None:
-        """Hold back the losses of a step that has ended now."""
+    @property
+    def keeps_gradients(self) -> bool:
+        """Whether the gradients are what the last backward left, scaled or not: no earlier backward has a part in them.
+
+        May wait for a GPU, once. False if that cannot be known.
+        """
+        kept = False
+        for known, left in self._left:
+            weight = known()
+            if weight is None or (weight.grad is None) != (left is None):
+                return False
+            if left is not None:
+                if not may_read(weight.grad):
+                    return False
+                same = _have_one_direction(left, _some_values(weight.grad))
+                if same is False:
+                    return False
+                kept = kept or bool(same)
+        return kept
+
+    def hold(self, losses: list[Any], earlier: list[tuple[Any, Any, list[Any]]]) -> None:
+        """Hold back the losses of a step that has ended now, and what each of its lines added to ``earlier``."""
         global _deciding
         _deciding = True
         if not self.held:
             self._began = sums_of(self._alive())
         self.held.append((monotonic_ns(), losses))
+        self.earlier += earlier
 
     def release(self) -> list[tuple[int, list[Any]]]:
         """Return what was held back, now that it is decided."""
         global _deciding
         _deciding = False
-        held, self.held, self._began = self.held, [], []
+        held, self.held, self.earlier, self._began, self._left = self.held, [], [], [], []
         return held
 
     def after_backward(self) -> None:
@@ -110,6 +137,10 @@ class ManualSteps:
         weight = self._first()
         self._state = None if weight is None or weight.grad is None else tensor_state(weight.grad)
         self._weight = None if weight is None else tensor_state(weight)
+        if self.held:
+            weights = self._alive()
+            readable = all(item.grad is None or may_read(item.grad) for item in weights)
+            self._left = [(weakref.ref(item), _copied(item.grad)) for item in weights] if readable else []
 
     def _is_reset(self) -> bool:
         weight = self._first()
@@ -134,6 +165,24 @@ def tensor_state(tensor: Any) -> tuple[Any, ...]:
     """Return what changes when a tensor is replaced or written to: identity, version and, on the CPU, a sum of values."""
     values = tensor.detach().reshape(-1)[:_VALUES].sum().item() if tensor.is_cpu and has_own_values(tensor) else None
     return id(tensor), tensor._version, repr(values)
+
+
+def _some_values(gradient: Any) -> Any:
+    return gradient.detach().reshape(-1)[:_VALUES].float()
+
+
+def _copied(gradient: Any) -> Any:
+    return None if gradient is None else _some_values(gradient).clone()
+
+
+def _have_one_direction(left: Any, now: Any) -> bool | None:
+    """Return whether one gradient is a multiple of the other; None if a single value, or only zeros, cannot tell."""
+    if left.shape != now.shape:
+        return False
+    product, most = float(left @ now), float(left.norm() * now.norm())
+    if len(left) < 2 or not most:
+        return None if bool(left.any()) == bool(now.any()) else False
+    return product > most * (1.0 - _ROUNDING)
 
 
 def sums_of(weights: list[Any]) -> list[Any]:

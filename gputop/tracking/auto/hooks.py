@@ -21,7 +21,8 @@ from gputop.tracking.auto.backwards import Backwards
 from gputop.tracking.auto.loader_hooks import patch_loader
 from gputop.tracking.auto.losses import packed
 from gputop.tracking.auto.losses.reduction import divided_by, read, step_loss
-from gputop.tracking.auto.losses.sites import Site, Sites
+from gputop.tracking.auto.losses.site import Site
+from gputop.tracking.auto.losses.sites import Sites
 from gputop.tracking.auto.losses.user_code import UserCode, accelerate_divides_by, columns_of, label
 from gputop.tracking.auto.losses.values import value_of
 from gputop.tracking.auto.other_threads import OtherThreads

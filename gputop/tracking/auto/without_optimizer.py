@@ -38,7 +38,8 @@ class WithoutOptimizer:
         if training.run is None and not manual.is_certain:
             if not manual.held:
                 early_failure.record_unseen(lambda: training.off or training.run is not None)
-            manual.hold(training.sites.take())
+            earlier = [(site, site.total, site.parts) for site in training.sites.pending]
+            manual.hold(training.sites.take(), earlier)
             training.iteration.begin()
             return
         training.without_fast_path()  # which ends where an optimizer steps
@@ -61,9 +62,12 @@ class WithoutOptimizer:
         sites = self._training.sites
         if manual.held and len(sites.pending) > 1 and sites.pending[0] is manual.site and manual.is_over:
             sites.drop(sites.pending[0])
-        for _, losses in manual.release():
-            for site, _ in losses:
-                site.begin_steps()
+        for site, total, parts in manual.earlier:
+            site.begin_steps(total, parts)
+        if manual.keeps_gradients:
+            for site in sites.pending:
+                site.has_no_earlier()
+        manual.release()
         self._manual = None
 
     def write_held(self) -> None:

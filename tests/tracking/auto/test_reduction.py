@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gputop.tracking.auto.losses.reduction import UNREAD, Reduced, divided_by, read, step_loss
-from gputop.tracking.auto.losses.sites import Site, Sites
+from gputop.tracking.auto.losses.site import Site
+from gputop.tracking.auto.losses.sites import Sites
 from gputop.tracking.auto.losses.user_code import UserCode
 from gputop.tracking.auto.losses.values import value_of
 from tests.fuzzing import examples

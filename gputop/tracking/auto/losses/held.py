@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gputop.tracking.auto.losses.sites import Site, Sites
+from gputop.tracking.auto.losses.site import InDoubt, Site
+from gputop.tracking.auto.losses.sites import Sites
 
 
 class HeldLosses:
@@ -32,6 +33,8 @@ class HeldLosses:
             sites.settle([site for site, _, _ in losses] for losses in held)
         values: dict[str, Any] = {}
         for losses in held:
-            for site, value, turn in losses:
-                values[sites.name(site, values, turn if site.shared else 0)] = value
+            for site, loss, turn in losses:
+                value = site.decided(loss) if isinstance(loss, InDoubt) else loss
+                if value is not None:
+                    values[sites.name(site, values, turn if site.shared else 0)] = value
         return values

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from gputop.tracking.auto.losses import values
-from gputop.tracking.auto.losses.sites import Site, Sites
+from gputop.tracking.auto.losses.site import Site
+from gputop.tracking.auto.losses.sites import Sites
 from gputop.tracking.unseen import unseen
 
 

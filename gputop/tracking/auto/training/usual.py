@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gputop.tracking.auto.losses.sites import Site, Sites
+from gputop.tracking.auto.losses.site import Site
+from gputop.tracking.auto.losses.sites import Sites
 from gputop.tracking.auto.training.iteration import Iteration
 
 

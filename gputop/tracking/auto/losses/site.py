@@ -1,0 +1,174 @@
+"""A line that runs backward: the losses it has run on since the optimizer's last step, and whose turn they are."""
+
+from __future__ import annotations
+
+import weakref
+from itertools import count
+from types import FrameType
+from typing import Any, NamedTuple
+
+from gputop.tracking.auto.losses.reduction import Reduced, divided_by, step_loss
+from gputop.tracking.auto.losses.user_code import accelerate_divides_by, columns_of, label
+
+IN_DOUBT = 3
+"""If a line was reset before the first step, it must have run once in this many steps before it is said to do so always."""
+
+
+class InDoubt(NamedTuple):
+    """The loss of a first step, before which the line ran backward and the gradients were reset.
+
+    A script that projects the gradients of its tasks, or clips those of each sample, collects them from backwards that it
+    resets; one that leaves out a batch discards them.
+    """
+
+    alone: Any
+    """The loss if they were discarded."""
+    together: Any
+    """The loss if they are parts of it."""
+    times: int
+    """How many backwards the step then had."""
+
+
+class Site:
+    """A line that runs backward, and the losses it has run on since the optimizer's last step."""
+
+    __slots__ = (
+        *(
+            "accumulates",
+            "code",
+            "count",
+            "divided_by",
+            "factor",
+            "label",
+            "line",
+            "name",
+            "numbered",
+            "parts",
+            "shared",
+            "total",
+            "undecided",
+        ),
+        *("_alone", "_earlier", "_last", "_step", "_turns"),
+    )
+
+    def __init__(self, frame: FrameType | None) -> None:
+        self.code = frame.f_code if frame is not None else None
+        """Kept alive, so that no other code object gets its address."""
+        self.line = frame.f_lineno if frame is not None else 0
+        self.label = label(frame.f_code.co_filename, self.line, columns_of(frame)) if frame is not None else "line0"
+        self.name: str | None = None
+        self.total: Any = 0.0
+        self.count = 0
+        self.parts: list[Reduced] = []
+        """How each loss of this step was reduced."""
+        self.factor = accelerate_divides_by()
+        """What the script divides each loss by, if that is the usual number of backwards in a step; else 1."""
+        self.accumulates = self.factor != 1.0
+        """Whether it ever ran more than once in a step; only then are the graphs of its losses worth reading."""
+        self.divided_by: object = None
+        """What all losses of the last step with several of them were divided by."""
+        self._alone = 0
+        """In how many steps it ran once, without those of the fast path."""
+        self._earlier: tuple[Any, list[Reduced]] | None = None
+        """The sum of its losses whose gradients were reset before the first step, and how they were reduced."""
+        self.begin_turns()
+
+    def begin_turns(self) -> None:
+        """Forget the optimizers that stepped on its losses."""
+        self.shared = self.numbered = False
+        """Whether several optimizers take turns in stepping on its losses; and whether this was known when it was named."""
+        self.undecided = False
+        """Whether they do, unless another one also steps on the last loss."""
+        self._turns: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._last, self._step = 0, -1
+
+    def turn(self, optimizer: Any, step: int) -> int:
+        """Return the number of this optimizer among those that step on its losses and still exist.
+
+        They share the line if two of them step in one iteration, or one again after another one: an optimizer for each phase
+        or epoch does neither. Each has to step on losses of its own: the next step decides that.
+        """
+        number = self._turns.get(optimizer)
+        again = number is not None
+        if number is None:
+            taken = set(self._turns.values())
+            number = self._turns[optimizer] = next(free for free in count() if free not in taken)
+        turns = number != self._last and (again or step == self._step)
+        self.undecided = self.undecided or (turns and not self.shared)
+        self._last, self._step = number, step
+        return number
+
+    def join(self, optimizer: Any) -> None:
+        """Note that an optimizer steps on the same loss as the one before it: both have one number from now on."""
+        first, last = sorted((self._turns.setdefault(optimizer, self._last), self._last))
+        if first == last:
+            return
+        for other, number in list(self._turns.items()):
+            if number == last:
+                self._turns[other] = first
+        self._last, self.undecided = first, False
+        if len(set(self._turns.values())) == 1:
+            self.shared = self.numbered = False
+
+    def decide(self) -> None:
+        """Note that the last loss had a turn of its own."""
+        self.shared, self.undecided = self.shared or self.undecided, False
+
+    def begin(self, value: Any, part: Reduced) -> None:
+        """Take the first loss of a step."""
+        self.total, self.count, self.parts = value, 1, [part]
+
+    def take(self) -> Any:
+        """Return the loss of this step, and reset."""
+        value, factor = step_loss(self.total, self.parts, self.factor, self.divided_by)
+        if self._earlier is not None:
+            total, parts = sum_of(self._earlier[0], self.total), self._earlier[1] + self.parts
+            value = InDoubt(value, step_loss(total, parts, self.factor, self.divided_by)[0], len(parts))
+            self._earlier = None
+        self.factor = factor
+        if any(part.count is not None for part in self.parts):
+            self.accumulates = True  # with each loss, its count has to be read
+        if self.count > 1:
+            self.accumulates = True
+            self.divided_by = divided_by(self.parts)
+        self._alone += self.count == 1
+        self.total, self.count, self.parts = 0.0, 0, []
+        return value
+
+    def take_plain(self) -> Any:
+        """Return the only loss of this step, which is not divided, and reset."""
+        value, self.total, self.count = self.total, 0.0, 0
+        self._alone += 1
+        return value
+
+    def begin_steps(self, total: Any, parts: list[Reduced]) -> None:
+        """Note that an optimizer steps after backwards whose gradients were reset: they may have been parts of its step."""
+        self._alone = 1 - IN_DOUBT
+        if self.count:
+            before = self._earlier
+            self._earlier = (total, parts) if before is None else (sum_of(before[0], total), before[1] + parts)
+
+    def has_no_earlier(self) -> None:
+        """Note that they were not: the script had discarded them."""
+        self._alone, self._earlier = 1, None
+
+    def decided(self, loss: InDoubt) -> Any:
+        """Return the loss of the first step, by how often the line has run for the next one; None if that does not tell."""
+        if self.count == 1:
+            self._alone = 1
+            return loss.alone
+        return loss.together if self.count == loss.times else None
+
+    @property
+    def runs_again(self) -> bool:
+        """Whether it runs a second time in this step, although it has always run once."""
+        return self.count > 0 and not self.accumulates and self._alone > 0
+
+
+def sum_of(total: Any, value: Any) -> Any:
+    """Add two losses, not in place: a value on a GPU shares the memory of the script's own tensor.
+
+    Losses of 16 bits are added in 32: bfloat16 keeps three digits at most.
+    """
+    wide = total.float() if getattr(getattr(total, "dtype", None), "itemsize", 4) < 4 else total
+    return wide + value
