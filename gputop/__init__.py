@@ -8,7 +8,7 @@ costs a training script nothing; a test guards what it may load.
 import sys
 
 from gputop.tracking.import_hook import arm
-from gputop.tracking.nothing import instead_of
+from gputop.tracking.journal.nothing import instead_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
