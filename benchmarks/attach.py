@@ -139,14 +139,15 @@ def shown_after_s(wanted: dict[str, str], environment: dict[str, str]) -> dict[s
 def training(way: str, folder: Path, tmux: bool) -> Iterator[None]:
     """Start a training in its folder and wait until it has recorded its steps and is old enough."""
     began = time.monotonic()
+    busy = environment(folder) | {"TEST_RESTS_S": "0"}
     words = command(way, folder / way, ("output",) if tmux else tuple(SOURCES))
     if tmux:
         server = ("tmux", "-f", "/dev/null", "-S", f"{folder}/s")
         begin = (*server, "new-session", "-d", "-c", str(folder / way), "-x", "90", "-y", "20", shlex.join(words))
-        subprocess.run(begin, check=True, env=environment(folder))
+        subprocess.run(begin, check=True, env=busy)
     else:
         line = f"nohup {shlex.join(words)} > nohup.out 2>&1 < /dev/null &"
-        subprocess.run(["sh", "-c", line], cwd=folder / way, env=environment(folder), check=True)
+        subprocess.run(["sh", "-c", line], cwd=folder / way, env=busy, check=True)
     try:
         while not (folder / way / "ready").exists():
             waited_s = time.monotonic() - began
