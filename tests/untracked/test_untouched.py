@@ -47,6 +47,22 @@ while os.getppid() == parent and not os.path.exists("enough"):
     traced += "TracerPid:\\t0\\n" not in open("/proc/self/status").read()
 print(json.dumps({"signals": counts, "traced": traced}), flush=True)
 """
+NOT_ALLOWED = 77
+TRACES = f"""
+import ctypes, sys, time
+seize = 0x4206
+libc = ctypes.CDLL(None, use_errno=True)
+libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+if libc.ptrace(seize, int(sys.argv[1]), None, None):
+    sys.exit({NOT_ALLOWED})
+path = f"/proc/{{sys.argv[1]}}/stat"
+def ticks():
+    return sum(map(int, open(path).read().rpartition(")")[2].split()[11:13]))
+until = ticks() + 10
+while ticks() < until:
+    time.sleep(0.01)
+"""
+"""Traces a process, without a stop, for as long as it takes to look at itself many times."""
 TOUCHES = ("os.kill", "os.killpg", "signal.pthread_kill", "subprocess.Popen", "os.posix_spawn", "os.system", "os.exec")
 READY_S = 60.0
 touched: list[tuple[str, tuple[Any, ...]]] | None = None
@@ -146,6 +162,32 @@ def test_the_counter_detects_what_it_should_count(calls: list[tuple[str, tuple[A
     finally:
         process.kill()
         process.wait()
+
+
+def test_the_target_counts_a_signal_and_a_tracer(tmp_path: Path) -> None:
+    """What looks must not do either: the process that is looked at would tell."""
+    (tmp_path / "library").write_bytes(b"not really\n")
+    process = subprocess.Popen(
+        [sys.executable, "-c", COUNTS, str(tmp_path / "library")], cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert line_of(process) == "ready\n"
+        os.kill(process.pid, signal.SIGRTMIN + 1)
+        tracer = subprocess.run(
+            [sys.executable, "-c", TRACES, str(process.pid)], capture_output=True, text=True, timeout=READY_S, check=False
+        )
+        if tracer.returncode == NOT_ALLOWED:
+            pytest.skip("this system lets nobody trace")
+        assert tracer.returncode == 0, tracer.stderr
+        (tmp_path / "enough").touch()
+        found = json.loads(line_of(process))
+        assert found["signals"] == {str(int(signal.SIGRTMIN + 1)): 1}
+        assert found["traced"] > 0
+    finally:
+        process.kill()
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
 
 
 def test_earlier_threads_are_not_counted(calls: list[tuple[str, tuple[Any, ...]]]) -> None:
