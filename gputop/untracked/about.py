@@ -13,9 +13,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from gputop.untracked.files import mlflow_database
 from gputop.untracked.files.values import metric_name
 from gputop.untracked.files.wandb import RunFile
-from gputop.untracked.kinds import MLFLOW, WANDB
+from gputop.untracked.kinds import MLFLOW, MLFLOW_DATABASE, WANDB
 from gputop.untracked.search import Found
 from gputop.wire import FormatError, parse_json
 
@@ -41,6 +42,9 @@ def about(found: Found) -> About:
     """Return the name and configuration that the files give their run; both are empty for kinds other than W&B and MLflow."""
     if found.kind is WANDB:
         return _of_wandb(next(iter(found.paths)))
+    if found.kind is MLFLOW_DATABASE:
+        name, settings = mlflow_database.described(found.root.parent, found.root.name)
+        return About(metric_name(name or ""), _bounded((key, _number_or_text(text)) for key, text in settings))
     return _of_mlflow(found.root) if found.kind is MLFLOW else About()
 
 

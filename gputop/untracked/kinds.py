@@ -29,7 +29,8 @@ class Kind:
     written_by: str
     pattern: re.Pattern[str]
     """Matches the name of the file."""
-    parser: Callable[[Path], Parser]
+    parser: Callable[[Path], Parser] | None
+    """Makes what follows the bytes of a file; None for a database, which is asked for a run's values instead."""
     backlog: Backlog
     """The part of a large file that is read."""
     read_bytes: int = READ_BYTES
@@ -60,6 +61,14 @@ MLFLOW = Kind(
     re.compile(r"(?!)"),
     lambda path: _of_mlflow(path),
     Backlog(0, 16 << 20),
+)
+MLFLOW_DATABASE = Kind(
+    MLFLOW.label,
+    "mlflow.db, mlruns.db",
+    "mlflow, into SQLite, the default of newer versions",
+    re.compile(r"ml(?:flow|runs)\.db"),
+    None,
+    Backlog(0, 0),
 )
 TABLE = Kind(
     "CSV",
@@ -94,7 +103,7 @@ LOG = "its log file"
 """The label of a text log that a process of the run has open: the log may differ from the output."""
 LOG_NAMES = re.compile(r".+\.(?:log|txt|out)")
 TMUX, SCREEN = "its output in tmux", "its output in screen"
-KINDS = (TENSORBOARD, WANDB, MLFLOW, TABLE, JSON_LINES, TRAINER_STATE)
+KINDS = (TENSORBOARD, WANDB, MLFLOW, MLFLOW_DATABASE, TABLE, JSON_LINES, TRAINER_STATE)
 ORDER = (
     *(kind.label for kind in (TENSORBOARD, WANDB, MLFLOW, TABLE, JSON_LINES)),
     OUTPUT,

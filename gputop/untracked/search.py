@@ -19,7 +19,8 @@ from typing import NamedTuple
 
 from gputop.process import ProcessRun
 from gputop.sources.host import procfs
-from gputop.untracked.kinds import MLFLOW, TENSORBOARD, TRAINER_STATE, Kind, kind_of
+from gputop.untracked.files import mlflow_database
+from gputop.untracked.kinds import MLFLOW, MLFLOW_DATABASE, TENSORBOARD, TRAINER_STATE, Kind, kind_of
 from gputop.untracked.walk import walk_together
 
 SLACK_S = 0.05
@@ -37,7 +38,7 @@ _EVENT_FILE = re.compile(r"events\.out\.tfevents\.\d+\.(?P<host>.+)\.(?P<pid>\d+
 
 
 class Found(NamedTuple):
-    """Files that make one curve. ``paths``: path -> the prefix of its metrics' names."""
+    """Files that make one curve. ``paths``: path -> the prefix of its metrics' names; of a database, the id of the run."""
 
     kind: Kind
     root: Path
@@ -74,7 +75,7 @@ def search(run: ProcessRun, tracked: Collection[int] = ()) -> list[Found]:
         elif path not in certain:
             del files[path]
     shared = {folder for pid in tracked if (folder := _folder_of(pid)) is not None}
-    found = list(grouped(files, certain))
+    found = list(grouped(files, certain, since))
     found += [Found(MLFLOW, root, dict.fromkeys(paths, ""), None, False) for root, paths in walked.runs_of_mlflow.items()]
     return [
         item._replace(contested=not item.certain and any(folder in (item.root, *item.root.parents) for folder in shared))
@@ -82,8 +83,12 @@ def search(run: ProcessRun, tracked: Collection[int] = ()) -> list[Found]:
     ]
 
 
-def grouped(files: Mapping[Path, Kind], certain: Mapping[Path, int | None]) -> Iterable[Found]:
-    """Yield files that belong together as one source: TensorBoard's of one folder tree, the Trainer's of one output."""
+def grouped(files: Mapping[Path, Kind], certain: Mapping[Path, int | None], since: float = 0.0) -> Iterable[Found]:
+    """Yield files that belong together as one source: TensorBoard's of one folder tree, the Trainer's of one output.
+
+    A database is a source for each of its runs that began at or after ``since`` (wall clock, seconds). Who has it open may
+    write any of them.
+    """
     alone: list[tuple[Path, Kind]] = []
     events: dict[tuple[bool, int | None], list[Path]] = defaultdict(list)
     states: dict[Path, list[Path]] = defaultdict(list)
@@ -92,6 +97,9 @@ def grouped(files: Mapping[Path, Kind], certain: Mapping[Path, int | None]) -> I
             events[path in certain, certain.get(path)].append(path)
         elif kind is TRAINER_STATE:
             states[path.parent.parent if path.parent.name.startswith("checkpoint-") else path.parent].append(path)
+        elif kind is MLFLOW_DATABASE:
+            for run_id in mlflow_database.run_ids(path, since):
+                yield Found(kind, path / run_id, {path: run_id}, None, False)
         else:
             alone.append((path, kind))
     for (known, rank), paths in events.items():
@@ -129,7 +137,7 @@ def _folders(run: ProcessRun, pids: Sequence[int]) -> list[Path]:
     for word in named:
         for base in working[:1]:
             path = (
-                Path(os.path.realpath(base / word.removeprefix("file://")))
+                Path(os.path.realpath(base / word.removeprefix("file://").removeprefix("sqlite:///")))
                 if 0 < len(word) < 1000 and "\0" not in word
                 else None
             )

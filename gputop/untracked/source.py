@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gputop.jobs.output.follower import FileFollower
+from gputop.untracked.files.mlflow_database import DatabaseFile
 from gputop.untracked.files.values import Value, metric_name
-from gputop.untracked.kinds import TRAINER_STATE, Kind
+from gputop.untracked.kinds import MLFLOW_DATABASE, TRAINER_STATE, Kind
 
 
 class CurveFile:
@@ -31,6 +32,7 @@ class CurveFile:
         self._restart()
 
     def _restart(self) -> None:
+        assert self._kind.parser is not None
         self._parser = self._kind.parser(self.path)
         self._again = Counter(self._passed_on) if self._kind.rewritten else Counter()
 
@@ -89,11 +91,13 @@ class CurveFile:
 
 
 class Source:
-    """The files of one kind that make one curve of one rank. ``paths``: path -> the prefix of its metrics' names."""
+    """The files of one kind that make one curve of one rank. ``paths``: path -> the prefix of its metrics' names; of a
+    database, the id of the run.
+    """
 
     def __init__(self, kind: Kind, paths: Mapping[Path, str]) -> None:
         self.kind = kind
-        self._files: dict[Path, CurveFile] = {}
+        self._files: dict[Path, CurveFile | DatabaseFile] = {}
         self.update(paths)
 
     def update(self, paths: Mapping[Path, str]) -> None:
@@ -101,12 +105,16 @@ class Source:
         if self.kind is TRAINER_STATE:
             newest = next(reversed(tuple(paths)), None)
             if newest is not None:
-                file = next(iter(self._files.values()), None) or CurveFile(newest, self.kind)
+                file = next((known for known in self._files.values() if isinstance(known, CurveFile)), None)
+                file = file or CurveFile(newest, self.kind)
                 file.move_to(newest)
                 self._files = {newest: file}
             return
         known = self._files
-        self._files = {path: known.get(path) or CurveFile(path, self.kind, prefix) for path, prefix in paths.items()}
+        self._files = {path: known.get(path) or self._file(path, prefix) for path, prefix in paths.items()}
+
+    def _file(self, path: Path, prefix: str) -> CurveFile | DatabaseFile:
+        return DatabaseFile(path, prefix) if self.kind is MLFLOW_DATABASE else CurveFile(path, self.kind, prefix)
 
     @property
     def paths(self) -> tuple[Path, ...]:

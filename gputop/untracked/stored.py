@@ -128,7 +128,7 @@ def store(path: Path) -> Iterator[Stored]:
 
 
 def _no_curve(path: Path) -> UsageError:
-    known = ", ".join(kind.label for kind in KINDS)
+    known = ", ".join(dict.fromkeys(kind.label for kind in KINDS))
     hint = f"It reads {known}, and files of output: docs/curves.md names the files, and the lines."
     return UsageError(f"{path} holds no curve that gputop reads.", hint)
 

@@ -15,7 +15,15 @@ from gputop.snapshot import Run
 from gputop.tracking.reader.runs import RunReader
 from tests.tracking.kit import Home, home
 from tests.untracked.files.writers import WandbFile, event, event_file, simple
-from tests.untracked.test_curves import LOSSES, write_csv, write_lines, write_mlflow, write_state, write_wandb
+from tests.untracked.test_curves import (
+    LOSSES,
+    write_csv,
+    write_lines,
+    write_mlflow,
+    write_mlflow_database,
+    write_state,
+    write_wandb,
+)
 
 assert home
 
@@ -64,6 +72,13 @@ def test_a_run_has_the_name_and_the_configuration_that_its_files_give(
         "layers": "[1, 2]",
         "imported_from": str(path),
     }
+    (tmp_path / "database").mkdir()
+    database = write_mlflow_database(tmp_path / "database")
+    said(capsys, "import", str(database))
+    runs = stored(home)
+    assert set(runs) == {"sweet-dawn-7", "base", "today", "yesterday"}
+    assert dict(runs["today"].config) == {"lr": 0.1, "imported_from": f"{database}/0a1b"}
+    assert (runs["today"].step, dict(runs["today"].ranks[0].metrics)) == (49, {"train/loss": pytest.approx(1 / 50)})
     expected = {"lr": 0.001, "batch": 64, "mode": "amp", "bad": "nan", **texts, "imported_from": str(metrics)}
     assert dict(runs["base"].config) == expected
 

@@ -19,7 +19,7 @@ from gputop.untracked import curves as curves_module
 from gputop.untracked import followed
 from gputop.untracked.curves import Curves, UntrackedCurves
 from tests.real_processes import eventually
-from tests.untracked.files.writers import WandbFile, event, event_file, simple
+from tests.untracked.files.writers import MlflowDatabase, WandbFile, event, event_file, simple
 
 WAITS = """
 import os, sys, time
@@ -111,6 +111,17 @@ def write_mlflow(folder: Path) -> Path:
     return path
 
 
+def write_mlflow_database(folder: Path) -> Path:
+    path = folder / "mlflow.db"
+    database = MlflowDatabase(path)
+    database.run("5e1f", "yesterday", time.time() - 86400)
+    database.log("5e1f", "train/loss", {0: 7.0}, time.time())
+    database.run("0a1b", "today", time.time(), lr="0.1")
+    database.log("0a1b", "train/loss", LOSSES, time.time())
+    database.opened.close()
+    return path
+
+
 def write_events(folder: Path, pid: int, scale: float = 1.0, inner: str = "runs/exp1") -> Path:
     return event_file(folder / inner, pid, {step: scale * value for step, value in LOSSES.items()}, at=time.time(), host=HOST)
 
@@ -132,6 +143,7 @@ def test_files_of_every_kind_become_the_curve_of_the_run_in_whose_folder_they_li
         "Trainer state": ("loss", write_state),
         "JSON lines": ("total_loss", write_lines),
         "MLflow": ("train/loss", write_mlflow),
+        "MLflow's database": ("train/loss", write_mlflow_database),
     }
     runs, files = {}, {}
     for label, (_, write) in kinds.items():
@@ -152,12 +164,13 @@ def test_files_of_every_kind_become_the_curve_of_the_run_in_whose_folder_they_li
     by_id = {run.run_id: run for run in found.runs}
     for (label, expected), shown in zip(runs.items(), found.process_runs, strict=True):
         (curve,) = shown.curves
-        assert (curve.source, curve.files, curve.shared) == (label, (str(files[label]),), False)
+        source = label.partition("'")[0]
+        assert (curve.source, curve.files, curve.shared) == (source, (str(files[label]),), False)
         assert (shown.run_id, shown.outputs) == (curve.run_id, curve.files)
         run = by_id[curve.run_id]
         name, step, value = loss_of(run)
         assert (name, step, value) == (kinds.get(label, ("loss",))[0], 49, pytest.approx(1 / 50, abs=1e-6))
-        assert (run.ranks[0].pid, run.ranks[0].facts["source"]) == (expected.ranks[0].pid, label)
+        assert (run.ranks[0].pid, run.ranks[0].facts["source"]) == (expected.ranks[0].pid, source)
         series = points[curve.run_id, name]
         assert (len(series.steps), series.steps[-1]) == (50, 49)
         assert all(abs(at - time.time()) < 600 for at in series.times)

@@ -29,6 +29,7 @@ from tests.untracked.test_curves import (
     write_csv,
     write_lines,
     write_mlflow,
+    write_mlflow_database,
     write_state,
     write_wandb,
 )
@@ -64,6 +65,7 @@ KINDS: dict[str, Callable[[Path, int], None]] = {
     "TensorBoard": write_events,
     "W&B": in_folder(write_wandb),
     "MLflow": in_folder(write_mlflow),
+    "MLflow's database": in_folder(write_mlflow_database),
     "CSV": in_folder(write_csv),
     "JSON lines": in_folder(write_lines),
     "Trainer state": in_folder(write_state),
@@ -108,7 +110,7 @@ def test_the_curve_is_whole_in_the_second_reading(
         followed.wait(SEEN_S)  # what a second would be enough for on a machine that is not busy
     assert snapshot is not None
     (run,) = (run for run in snapshot.process_runs if rank.pid in {each.pid for each in run.ranks})
-    assert [curve.source for curve in run.curves] == [kind]
+    assert [curve.source for curve in run.curves] == [kind.partition("'")[0]]
     read = {step: value for item in points if item.run_id == run.run_id and "loss" in item.metric for step, value in at(item)}
     assert read == {step: pytest.approx(value, abs=1e-6) for step, value in LOSSES.items()}
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import sqlite3
 import struct
 import zlib
 from collections.abc import Mapping
@@ -124,3 +126,47 @@ class WandbFile:
             names = b"".join(field(2, part) for part in key.split(".")) if nested else field(1, key)
             body += field(1, names + field(16, json.dumps(value)))
         self.record(field(1, 7) + field(2, body + field(2, field(1, step) if step else b"")) + field(200, b""))
+
+
+class MlflowDatabase:
+    """An SQLite file as MLflow 3 makes it, as far as gputop reads it."""
+
+    def __init__(self, path: Path) -> None:
+        self.opened = sqlite3.connect(path, timeout=0)
+        self.opened.executescript(MLFLOW_TABLES)
+
+    def run(self, run_id: str, name: str, began_s: float, **settings: str) -> None:
+        self.opened.execute(
+            "INSERT INTO runs (run_uuid, name, status, start_time, lifecycle_stage) VALUES (?, ?, 'RUNNING', ?, 'active')",
+            (run_id, name, int(began_s * 1000)),
+        )
+        self.opened.executemany("INSERT INTO params VALUES (?, ?, ?)", [(*item, run_id) for item in settings.items()])
+        self.opened.commit()
+
+    def log(self, run_id: str, name: str, values: Mapping[int, float], at_s: float) -> None:
+        """Log values by step, a second apart, in one transaction."""
+        rows = [
+            (name, 0.0 if math.isnan(value) else value, int((at_s + step) * 1000), run_id, step, math.isnan(value))
+            for step, value in values.items()
+        ]
+        self.opened.executemany("INSERT INTO metrics VALUES (?, ?, ?, ?, ?, ?)", rows)
+        self.opened.commit()
+
+
+MLFLOW_TABLES = """
+CREATE TABLE runs (
+    run_uuid VARCHAR(32) NOT NULL, name VARCHAR(250), status VARCHAR(9), start_time BIGINT, end_time BIGINT,
+    lifecycle_stage VARCHAR(20), experiment_id INTEGER, CONSTRAINT run_pk PRIMARY KEY (run_uuid)
+);
+CREATE TABLE params (
+    "key" VARCHAR(250) NOT NULL, value VARCHAR(8000) NOT NULL, run_uuid VARCHAR(32) NOT NULL,
+    CONSTRAINT param_pk PRIMARY KEY ("key", run_uuid)
+);
+CREATE TABLE metrics (
+    "key" VARCHAR(250) NOT NULL, value FLOAT NOT NULL, timestamp BIGINT NOT NULL, run_uuid VARCHAR(32) NOT NULL,
+    step BIGINT DEFAULT '0' NOT NULL, is_nan BOOLEAN DEFAULT '0' NOT NULL,
+    CONSTRAINT metric_pk PRIMARY KEY ("key", timestamp, step, run_uuid, value, is_nan)
+);
+CREATE INDEX index_metrics_run_uuid ON metrics (run_uuid);
+"""
+"""The columns that gputop reads, as mlflow 3.17 makes them, and their keys."""
