@@ -8,7 +8,7 @@ several list a rank, the machine on which it runs counts.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -149,27 +149,44 @@ def slowest(paces: Mapping[str, Pace]) -> Slowest | None:
     return Slowest(host, share, waited_for=False) if share >= SLOWER_SHARE else None
 
 
+_Listed = list[tuple[Seen, Run, str | None]]
+
+
 def join(seen: Sequence[Seen]) -> tuple[JoinedRun, ...]:
     """Return every run that the snapshots list, each once, in the order of the hosts."""
-    groups: dict[str, list[tuple[Seen, Run, str | None]]] = {}
+    return tuple(one_by_one(seen))
+
+
+def one_by_one(seen: Sequence[Seen]) -> Iterator[JoinedRun]:
+    """Yield what ``join`` returns: of a hundred hosts, joining all runs takes longer than a key should wait."""
+    groups: dict[str, _Listed] = {}
     for one in seen:
         sources = {curve.run_id: curve.source for run in one.snapshot.process_runs for curve in run.curves}
         for run in one.snapshot.runs:
             source = sources.get(run.run_id)
             # The curve of an untracked run has an id that another machine may give too.
             key = run.run_id if source is None else f"{one.host} {run.run_id}"
-            groups.setdefault(key, []).append((one, by_our_clock(run, one.clock_offset_s), source))
+            groups.setdefault(key, []).append((one, run, source))
     homes = _homes(seen)
-    return tuple(_joined(part, homes) for listed in groups.values() for part in _one_training_each(listed))
+    for listed in groups.values():
+        by_one_clock = [(one, by_our_clock(run, one.clock_offset_s), source) for one, run, source in listed]
+        for training in _one_training_each(by_one_clock):
+            yield _joined(training, homes)
 
 
 def shared_runs(seen: Sequence[Seen]) -> tuple[JoinedRun, ...]:
-    """Return the runs with live ranks on several hosts, or with missing ranks.
+    """Return the runs of which ``is_shared`` holds, in the order of the hosts."""
+    return tuple(filter(is_shared, one_by_one(seen)))
+
+
+def is_shared(run: JoinedRun) -> bool:
+    """Return whether a run has live ranks on several hosts, or missing ranks.
 
     This includes a run whose ranks failed on one host while those on another still wait for them.
     """
-    live = (run for run in join(seen) if run.parts and (run.run.state in LIVE_STATES or run.failed))
-    return tuple(run for run in live if len({part.host for part in run.parts}.union(dict(run.failed))) > 1 or run.missing)
+    if not run.parts or not (run.run.state in LIVE_STATES or run.failed):
+        return False
+    return len({part.host for part in run.parts}.union(dict(run.failed))) > 1 or bool(run.missing)
 
 
 def by_our_clock(run: Run, offset_s: float) -> Run:
@@ -205,9 +222,6 @@ def _standing_shifted(facts: Mapping[str, Any], offset_s: float) -> Mapping[str,
 
 def _is_time(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-_Listed = list[tuple[Seen, Run, str | None]]
 
 
 def _one_training_each(listed: _Listed) -> list[_Listed]:

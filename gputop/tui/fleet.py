@@ -6,7 +6,7 @@ It must not import Textual: the app and the tests drive it.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from gputop.doctor.findings.finding import Finding
 from gputop.doctor.findings.reaching import Reach, plainly, reached
@@ -15,7 +15,7 @@ from gputop.hosts.state import SHOWING_STATES
 from gputop.joined.launches import JoinedLaunch, waiting_launches
 from gputop.joined.machines import named_twice
 from gputop.joined.rendezvous import Rendezvous, waiting_rendezvous
-from gputop.joined.runs import JoinedRun, Seen, shared_runs
+from gputop.joined.runs import JoinedRun, Seen, is_shared, one_by_one
 from gputop.joined.stream import JoinedStream
 from gputop.joined.untracked import JoinedProcessRun, untracked_runs
 from gputop.tui.lazy_doctor import LateDoctor
@@ -47,6 +47,10 @@ class Fleet:
         self.reach: Reach = plainly
         self._stream = JoinedStream()
         self._joined_at = -JUDGED_SELDOM_S
+        self._joining: Iterator[float] | None = None
+        """The steps that are left of a joining."""
+        self._judged_in_s = 0.0
+        """How long the doctor took for the runs over hosts."""
         self._next = 0
         self.judging = False
         """Whether the doctor is loaded, and judges each snapshot as it arrives."""
@@ -57,8 +61,12 @@ class Fleet:
         self.machines += tuple(Machine(feed, shared_by=len(self.feeds)) for feed in feeds)
 
     def take_in(self) -> bool:
-        """Process waiting snapshots, one host after another; return whether there may be more after ``TURN_S``."""
+        """Process waiting snapshots, one host after another, and join the runs; return whether there may be more to do after
+        ``TURN_S``.
+        """
         until = time.monotonic() + TURN_S
+        if self._joining is not None:
+            self._join(until)
         more = False
         for _ in self.machines:
             feed, machine = self.feeds[self._next], self.machines[self._next]
@@ -70,28 +78,51 @@ class Fleet:
             if time.monotonic() > until:
                 more = True
                 break
-        self._join()  # also on a machine where each turn ends early: under another screen, nothing else joins them
-        return more
-
-    def _join(self) -> None:
-        """Join the runs of all hosts, and have those on several hosts judged."""
         now = time.monotonic()
-        if now - self._joined_at < min(JUDGED_SELDOM_S, max(JUDGED_EVERY_S, self._interval_s())):
-            return
-        self._joined_at = now
+        if self._joining is None and now - self._joined_at >= self._join_every_s():
+            self._joined_at, self._joining = now, self._joined(now)
+            if not more:
+                self._join(until)
+        return more or self._joining is not None
+
+    def _join(self, until: float) -> None:
+        """Take the next step of joining, and more steps as long as they will probably end before this time (of
+        ``time.monotonic``)."""
+        for next_s in self._joining or ():
+            if time.monotonic() + next_s > until:
+                return
+        self._joining = None
+
+    def _joined(self, now: float) -> Iterator[float]:
+        """Join the runs of all hosts, and have those on several hosts judged, in steps; yield how long the next one may take,
+        in seconds. Of a hundred hosts, all at once would keep a key waiting.
+        """
         seen = [
             Seen(str(feed.host), machine.latest, _offset_s(feed), current=feed.link.state in SHOWING_STATES)
             for feed, machine in zip(self.feeds, self.machines, strict=True)
             if machine.latest is not None
         ]
-        self.twice = named_twice(seen)
-        seen = [one for one in seen if one.host not in self.twice]
-        self.runs, self.untracked = shared_runs(seen), untracked_runs(seen)
+        twice = named_twice(seen)
+        seen = [one for one in seen if one.host not in twice]
+        runs = []
+        for run in one_by_one(seen):
+            if is_shared(run):
+                runs.append(run)
+            yield 0.0
         unread = [str(machine.feed.host) for machine in self.machines if machine.latest is None]
-        self.launches = waiting_launches(seen, time.time(), unread)
-        self.rendezvous = waiting_rendezvous(seen, time.time())
+        # Together: what is drawn between two steps is one state.
+        self.twice, self.runs, self.untracked = twice, tuple(runs), untracked_runs(seen)
+        self.launches, self.rendezvous = waiting_launches(seen, time.time(), unread), waiting_rendezvous(seen, time.time())
         if self.runs or self.doctor.findings or any(one.snapshot.paths for one in seen):
-            self.doctor.observe(self._stream.snapshot(self.runs, seen, time.time(), now))
+            yield 0.0
+            snapshot = self._stream.snapshot(self.runs, seen, time.time(), now)
+            yield self._judged_in_s
+            began = time.monotonic()
+            self.doctor.observe(snapshot)
+            self._judged_in_s = time.monotonic() - began
+
+    def _join_every_s(self) -> float:
+        return min(JUDGED_SELDOM_S, max(JUDGED_EVERY_S, self._interval_s()))
 
     def _interval_s(self) -> float:
         return max((machine.latest.interval_s for machine in self.machines if machine.latest is not None), default=0.0)
@@ -107,7 +138,6 @@ class Fleet:
 
     def view(self, settings: Settings, *, paused: bool = False, own_cost: Cost | None = None) -> FleetView:
         """Return what the hosts screen shows now, and what showing it costs."""
-        self._join()
         twice = self._read_twice() | self.twice.keys()
         hosts = tuple(
             HostView(feed.link, machine.view(settings, paused=paused))

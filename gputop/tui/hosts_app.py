@@ -113,7 +113,7 @@ class HostsApp(GputopApp):
         if not isinstance(self.screen, HostsScreen):
             super()._check_age()
         elif not self._paused:
-            self._draw_soon()
+            self.on_feed_arrived()  # a host that sends nothing also changes what is said of the runs on it
 
     def refresh_view(self) -> None:
         """Also draw the hosts screen: settings may have changed."""

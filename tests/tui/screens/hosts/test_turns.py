@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gputop.hosts.state import HostStatus
-from gputop.snapshot import Snapshot
+from gputop.snapshot import Run, Snapshot
 from gputop.tui.fleet import Fleet
 from gputop.whereabouts.records import WhereQuestion
 from tests.joined.test_runs import two_hosts
@@ -95,10 +95,24 @@ def test_the_first_judgement_of_many_hosts_is_spread_over_turns(monkeypatch: pyt
     assert judged == list(range(1, HOSTS + 1))
 
 
-def test_runs_over_hosts_are_joined_although_every_turn_ends_early(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_over_hosts_are_joined_over_several_turns_although_each_ends_early(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("TURN_S", -1.0), ("JUDGED_EVERY_S", 0.0), ("JUDGED_SELDOM_S", 0.0)):
         monkeypatch.setattr(f"gputop.tui.fleet.{name}", value)
-    feeds: Any = [HostStill(live(one.host), one.snapshot) for one in two_hosts()]
+    numbers = range(4)
+    feeds: Any = [
+        HostStill(
+            live(one.host), replace(one.snapshot, runs=tuple(_numbered(run, at) for run in one.snapshot.runs for at in numbers))
+        )
+        for one in two_hosts()
+    ]
     fleet = Fleet(feeds)
-    assert [fleet.take_in() for _ in feeds] == [True, True]
-    assert [len(run.parts) for run in fleet.runs] == [2]
+    turns = 0
+    while [len(run.parts) for run in fleet.runs] != [len(feeds) for _ in numbers]:
+        assert fleet.take_in()
+        turns += 1
+        assert turns < TURNS
+    assert turns > len(numbers), "a turn joins one run: keys need not wait for all of them"
+
+
+def _numbered(run: Run, number: int) -> Run:
+    return replace(run, run_id=f"{run.run_id}-{number}")
