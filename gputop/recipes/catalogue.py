@@ -62,15 +62,17 @@ def demos_dir(package: Path | None = None) -> Path:
     raise UsageError("The demos are not installed with this gputop.", "Install gputop from its source or its wheel again.")
 
 
-def prepare(recipe: Recipe, devices: Sequence[Device], values: Mapping[str, object] | None = None) -> Launch:
+def prepare(recipe: Recipe, devices: Sequence[Device], values: Mapping[str, object] | None = None, nodes: int = 1) -> Launch:
     """Return the command that runs ``recipe`` on ``devices``; ``values`` overrides defaults, by option name.
+
+    If several machines (``nodes``) start it as one run, the devices are those of one of them.
 
     Real GPUs are selected by UUID in CUDA_VISIBLE_DEVICES, virtual ones by index in GPUTOP_VIRTUAL_DEVICES.
 
     Raises:
         UsageError: a value is invalid, the devices do not fit the recipe, or torch is missing.
     """
-    _check_devices(recipe, devices)
+    _check_devices(recipe, devices, nodes)
     chosen, command = _command(recipe, values)
     return Launch(
         argv=(*_launcher(recipe, len(devices)), *command),
@@ -160,10 +162,10 @@ def _environment(recipe: Recipe, seen: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def _check_devices(recipe: Recipe, devices: Sequence[Device]) -> None:
-    count = len(devices)
-    if count < recipe.min_devices:
-        needed = "one GPU" if recipe.min_devices == 1 else f"{recipe.min_devices} GPUs"
+def _check_devices(recipe: Recipe, devices: Sequence[Device], nodes: int) -> None:
+    count, least = len(devices), recipe.min_devices_on_each(nodes)
+    if count < least:
+        needed = "one GPU" if least == 1 else f"{least} GPUs"
         raise UsageError(f"{recipe.id} needs at least {needed}; {count} chosen.", "Choose more, or try gputop --virtual 4.")
     if recipe.max_devices is not None and count > recipe.max_devices:
         fitting = "one GPU" if recipe.max_devices == 1 else f"at most {recipe.max_devices} GPUs"

@@ -24,6 +24,7 @@ def _ddp(
     env: Mapping[str, str] | None = None,
     mask: str | None = None,
     min_devices: int = 2,
+    one_machine: bool = False,
 ) -> Recipe:
     """Return the recipe of ``demos/faults/<script>.py``: DDP with one mistake, and ``defaults`` that make it visible."""
     return Recipe(
@@ -35,6 +36,7 @@ def _ddp(
         script=f"faults/{script}.py",
         options=with_defaults(options, **(defaults or {})),
         min_devices=min_devices,
+        one_machine=one_machine,
         default_devices=min_devices,
         fault=doctor,
         processes=processes,
@@ -66,6 +68,7 @@ LAUNCHING = (
         "torchrun starts one process, although several GPUs should work.",
         "--nproc-per-node decides how many GPUs work.",
         processes=1,
+        one_machine=True,
     ),
     _ddp(
         "A03",
@@ -93,6 +96,7 @@ LAUNCHING = (
         "all ranks on one GPU",
         "Every rank uses GPU 0, as with a cuda:0 left in the code.",
         "One GPU works for all ranks, the others idle, and nothing complains.",
+        one_machine=True,
     ),
     _ddp(
         "A12",
@@ -123,6 +127,7 @@ LAUNCHING = (
         "DataParallel in every rank",
         "nn.DataParallel was left in a script that torchrun starts.",
         "Each of N ranks puts copies on all N GPUs, and gradients are not averaged.",
+        one_machine=True,
     ),
 )
 

@@ -90,11 +90,17 @@ class Recipe:
     default_devices: int = 2
     fault: str | None = None
     """The id of the rule that finds this recipe's mistake ("A07"); None for a healthy recipe."""
+    one_machine: bool = False
+    """Whether its devices must be in one machine: a rank's mistake is about the others that it sees."""
     processes: int | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     """Variables to add to the environment; for some faults they are the mistake."""
     mask: str | None = None
     """Replaces the visibility mask that selects the chosen devices."""
+
+    def min_devices_on_each(self, nodes: int) -> int:
+        """Return how many devices each of so many machines must have at least, if they start the recipe as one run."""
+        return self.min_devices if self.one_machine else -(-self.min_devices // nodes)
 
     def defaults(self) -> dict[str, object]:
         """Return the default value of each option, by name."""

@@ -116,6 +116,16 @@ def test_a_wrong_choice_is_reported_with_the_valid_ones(
     assert told.value.hint
 
 
+@needs("torch")
+def test_over_several_machines_the_gpus_of_all_count_unless_the_mistake_is_about_those_of_one() -> None:
+    recipe, crowded = find("faults/no-sampler"), find("faults/ranks-on-one-gpu")
+    assert prepare(recipe, virtual(1), nodes=2).argv
+    with pytest.raises(UsageError, match="at least 2 GPUs; 1 chosen"):
+        prepare(recipe, virtual(1))
+    with pytest.raises(UsageError, match="at least 2 GPUs; 1 chosen"):
+        prepare(crowded, virtual(1), nodes=2)
+
+
 def test_an_unknown_recipe_names_the_known_ones() -> None:
     with pytest.raises(UsageError, match="faults/ranks-on-one-gpu"):
         find("dpp")

@@ -41,7 +41,9 @@ def prepared(order: NodeOrder) -> Launch:
     if order.recipe is not None:
         recipe = catalogue.find(order.recipe)
         named = {"name": order.name} if order.name else {}
-        found = catalogue.prepare(recipe, devices_of(order.devices, order.virtual, recipe), {**named, **order.values})
+        found = catalogue.prepare(
+            recipe, devices_of(order.devices, order.virtual, recipe), {**named, **order.values}, order.nodes
+        )
         project = _project(order)
         return found if not project else _with(found, project)
     devices = devices_of(order.devices, order.virtual) if order.devices else ()
