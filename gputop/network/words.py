@@ -3,17 +3,8 @@
 from __future__ import annotations
 
 import math
-import re
 
 from gputop.units import UNKNOWN
-
-_PLAIN = re.compile(r"[\w.:@/%-]+", re.ASCII)
-
-
-def in_command(name: str | None, instead: str) -> str:
-    """Return a name for a command that the user may copy; ``instead`` if it is not a plain word, because another machine sent
-    it."""
-    return name if name is not None and _PLAIN.fullmatch(name) else instead
 
 
 def speed_text(mbit_per_s: float | None) -> str:

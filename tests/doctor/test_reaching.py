@@ -18,6 +18,7 @@ WAY = "--via 'ssh -F '\"'\"'my lab'\"'\"' {host}' --remote /opt/my/gputop"
     [
         ("gputop -H b  # its clocks\nnvidia-smi -q  # on b", f"gputop -H b {WAY}  # its clocks\nnvidia-smi -q  # on b"),
         ("x\ngputop doctor -H a,b  # the link", f"x\ngputop doctor -H a,b {WAY}  # the link"),
+        ("gputop -H 'b c'  # its clocks", f"gputop -H 'b c' {WAY}  # its clocks"),
         ("gputop where 4f2a  # its line", f"gputop where -H a,b {WAY} 4f2a  # its line"),
         ("gputop where", f"gputop where -H a,b {WAY}"),
         ("gputop run -- python train.py -H x", "gputop run -- python train.py -H x"),

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from gputop.command_line import script_words
-from gputop.doctor.evidence.rank_groups import RankGroup
-from gputop.snapshot import Device
+
+if TYPE_CHECKING:  # the patterns of logs are loaded before the first frame, and need no evidence
+    from gputop.doctor.evidence.rank_groups import RankGroup
+    from gputop.snapshot import Device
 
 SCRIPT_UNKNOWN = "YOUR_SCRIPT.py"
 TORCHRUN, TORCHRUN_MODULE = "torchrun", "torch.distributed.run"
@@ -50,15 +53,15 @@ def with_option(command: Sequence[str], names: Sequence[str], value: str) -> tup
 
 
 def shell_word(text: str) -> str:
-    """Return ``text`` if it is printable, else as a shell's ``$'…'``: one line that shows and means the same."""
+    """Return ``text`` as one word for a shell, on one line, without any control character."""
     if text.isprintable():
-        return text
+        return shlex.quote(text)
     return "$'" + "".join(_SHELL_ESCAPES.get(sign, sign) if sign.isprintable() else _shell_escape(sign) for sign in text) + "'"
 
 
 def shell_join(command: Sequence[str]) -> str:
     """Return a command as one line for a shell, without any control character."""
-    return " ".join(shlex.quote(word) if word.isprintable() else shell_word(word) for word in command)
+    return " ".join(map(shell_word, command))
 
 
 def _shell_escape(sign: str) -> str:
@@ -122,4 +125,4 @@ def mask_prefix(group: RankGroup, devices: Sequence[Device]) -> str:
     name = "GPUTOP_VIRTUAL_DEVICES" if group.virtual else "CUDA_VISIBLE_DEVICES"
     # CUDA orders unequal cards by speed, not by PCI bus, so an index would name a different card there.
     by_uuid = not group.virtual and len({device.name for device in group.pool}) > 1
-    return f"{name}={','.join(device.uuid if by_uuid else str(device.index) for device in ordered)} "
+    return f"{name}={shell_word(','.join(device.uuid if by_uuid else str(device.index) for device in ordered))} "

@@ -14,7 +14,7 @@ from gputop.doctor.findings.finding import Finding
 
 Reach = Callable[[Sequence[str]], str]
 """Returns the options of a command line that reach these hosts: "-H a,b --via 'ssh -F lab {host}'"."""
-_NAMED = re.compile(r"^(gputop(?: [a-z]+)?) -H ([^\s#]+)", re.MULTILINE)
+_NAMED = re.compile(r"^(gputop(?: [a-z]+)?) -H ('[^\n]*?'(?= |$)|[^\s#]+)", re.MULTILINE)
 _UNNAMED = re.compile(r"^gputop where(?! -H)", re.MULTILINE)
 _LOGS = re.compile(r"^gputop logs (?!-H)('[^\n]*'|\S+)", re.MULTILINE)
 
@@ -26,9 +26,13 @@ def plainly(hosts: Sequence[str]) -> str:
 
 def reached(finding: Finding, hosts: Sequence[str], reach: Reach) -> Finding:
     """Return a finding about a run over ``hosts`` whose gputop commands can be copied: they name and reach the hosts."""
-    fix = _NAMED.sub(lambda found: f"{found[1]} {reach(found[2].split(','))}", finding.fix)
+    fix = _NAMED.sub(lambda found: f"{found[1]} {reach(_unquoted(found[2]).split(','))}", finding.fix)
     fix = _UNNAMED.sub(lambda found: f"{found[0]} {reach(hosts)}", fix)
     return replace(finding, fix=fix) if fix != finding.fix else finding
+
+
+def _unquoted(word: str) -> str:
+    return word[1:-1] if word.startswith("'") else word
 
 
 def from_afar(finding: Finding, host: str, hosts: Sequence[str], reach: Reach) -> Finding:

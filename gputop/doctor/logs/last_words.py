@@ -14,6 +14,7 @@ from gputop.doctor.logs import exits
 from gputop.doctor.logs.after import is_ordinary, may_be_last
 from gputop.doctor.logs.error_lines import Kind, exit_code_in
 from gputop.doctor.logs.observation import Observation
+from gputop.terminal_text import printable
 
 TAIL_LINES = 30
 """Maximum number of lines that may follow, including reports of launchers and shells."""
@@ -127,6 +128,6 @@ def finding_of(word: Word, short: str, place: str) -> Finding:
         title=title,
         evidence=(Fact(short, short, place),),
         cause=cause,
-        fix=f"# read {place} and the lines before it",
+        fix=printable(f"# read {place} and the lines before it"),
         refuted_by="The run ended with exit code 0, or continues: then it survived this line.",
     )

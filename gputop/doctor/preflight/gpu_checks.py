@@ -7,6 +7,7 @@ import re
 from gputop.doctor.evidence.visible import devices_behind, parse_mask
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.findings.fixes import shell_join, shell_word
 from gputop.doctor.preflight.record import Check
 from gputop.preflight import Preflight
 from gputop.snapshot import Device, Snapshot
@@ -112,7 +113,8 @@ def _torch_problem(record: Preflight, title: str, cause: str, text: str, snapsho
         title=title,
         evidence=(Fact(text, record.torch_version, record.interpreter or "python"),),
         cause=cause,
-        fix=f"{record.interpreter} -m pip uninstall torch\n# install the build that the selector on pytorch.org gives"
+        fix=f"{shell_word(record.interpreter or 'python')} -m pip uninstall torch\n"
+        "# install the build that the selector on pytorch.org gives"
         + (f" for CUDA {supports} or older{driver_text}" if supports else ""),
         refuted_by="The training uses a different Python.",
     )
@@ -146,7 +148,7 @@ def visible(record: Preflight, snapshot: Snapshot) -> list[Check]:
             title=f"This user may not open {names}",
             evidence=(Fact(f"no permission to read and write {names}", list(record.closed_files), "/dev"),),
             cause="CUDA opens these files; without them it shows no GPU. In a container, the device rules may omit them.",
-            fix=f"ls -l {' '.join(record.closed_files)}\n"
+            fix=f"ls -l {shell_join(record.closed_files)}\n"
             "sudo usermod -aG video $USER  # if the files belong to the group video; then log in again",
             refuted_by="The run starts as another user, who may open them.",
         )

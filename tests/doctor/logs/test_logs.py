@@ -169,8 +169,8 @@ def test_a_line_is_known_with_its_values(name: str, line: str, values: dict[str,
     assert {key: found[name].get(key) for key in values} == values
     pattern, groups = pattern_of(name, line) or (None, {})
     assert pattern is not None
-    for template in (pattern.title, pattern.means, pattern.fix):
-        text = pattern.said(template, groups)
+    said = [(template, pattern.said(template, groups)) for template in (pattern.title, pattern.means)]
+    for template, text in (*said, (pattern.fix, pattern.command(groups))):
         assert text.strip()
         for key, value in values.items():
             assert f"{{{key}}}" not in template or value in text

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from gputop import units
 from gputop.doctor.findings import words
+from gputop.doctor.findings.commands import filled
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.logs import exits, last_words
 from gputop.doctor.logs.last_words import Word, first_word
@@ -163,7 +164,7 @@ def _without_text(launcher: Root, consequences: Sequence[Observation], scans: Se
     who = f"Rank {launcher.rank}" if launcher.rank is not None else "A rank"
     host = f" on {launcher.host}" if launcher.host and launcher.host != "localhost" else ""
     facts = (*_launcher_facts(launcher), *(Fact(quote(item), short(item.line), place(item)) for item in consequences[:2]))
-    logs = f"\n# torchrun noted more in {launcher.error_file}" if launcher.error_file else ""
+    logs = filled("\n# torchrun noted more in {file}", {"file": launcher.error_file}) if launcher.error_file else ""
     meaning = exits.meaning_of(launcher.exit_code) if launcher.exit_code is not None and launcher.exit_code < 0 else None
     if meaning is not None:
         followed = meaning.id is None and any(item.pattern and item.pattern.id != "child_failed" for item in consequences)

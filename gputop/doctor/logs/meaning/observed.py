@@ -11,6 +11,7 @@ from gputop.doctor.logs.meaning import xids
 from gputop.doctor.logs.meaning.refuted import REFUTED_BY
 from gputop.doctor.logs.observation import Observation
 from gputop.doctor.logs.patterns.pattern import FAILURE, Pattern
+from gputop.terminal_text import printable
 
 QUOTE_CHARS = 400
 """A longer line is cut where a finding quotes it."""
@@ -46,7 +47,7 @@ def finding_of(seen: Observation) -> Finding:
         title=f"{'An earlier start: ' if seen.earlier_start else ''}{_sentence(pattern.said(pattern.title, seen.groups))}",
         evidence=facts,
         cause=_sentence(pattern.said(pattern.means, seen.groups)),
-        fix=pattern.said(pattern.fix, seen.groups),
+        fix=pattern.command(seen.groups),
         refuted_by=pattern.said(pattern.refuted_by, seen.groups) or REFUTED_BY.get(pattern.id, ""),
     )
     return _of_xid(seen, finding) if pattern.id == "xid" and "xid" in seen.groups else finding
@@ -105,7 +106,7 @@ def _exception(seen: Observation, facts: tuple[Fact, ...]) -> Finding:
         title=f"{who} {'after' if survived else 'with'} {name.rpartition('.')[2]}{where}",
         evidence=facts,
         cause=f"{said.rstrip('.')}.{raised}" if message or seen.message else f"{name}.{raised}",
-        fix=f"# read {seen.where or 'the traceback'}; the traceback is above {place(seen)}",
+        fix=printable(f"# read {seen.where or 'the traceback'}; the traceback is above {place(seen)}"),
         refuted_by="The script continues after it, or ends with exit code 0: then it was caught.",
     )
 

@@ -94,7 +94,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "A second Accelerator was created with different settings ({flag})",
         "All Accelerators of a process share one state: a notebook cell ran again, a library had already created one, or "
         "the Trainer and the script each did.",
-        "accelerator = Accelerator({flag})  # create one first, and pass it on; in a notebook: restart the kernel",
+        "accelerator = Accelerator(...)  # once, with these settings, and pass it on; in a notebook: restart the kernel",
         refuted_by="This process creates only one Accelerator.",
     ),
     *(

@@ -183,7 +183,7 @@ PATTERNS: tuple[Pattern, ...] = (
         r"of this module, but found (?P<found>[\w.=-]+)",
         "{wanted} is required, and {found} is installed",
         "Two packages of the environment do not match: one was installed or upgraded without the other.",
-        "python -m pip install '{wanted}'; python -m pip check",
+        "python -m pip install {wanted}; python -m pip check",
         refuted_by="python -m pip check finds nothing in the environment that runs the script.",
     ),
     failure(

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from gputop.doctor.findings.commands import filled
 from gputop.doctor.findings.finding import Confidence, Severity
 
 FAILURE = "failure"
@@ -65,8 +66,12 @@ class Pattern:
         return groups if self.holds is None or self.holds(groups) else None
 
     def said(self, template: str, groups: Mapping[str, str]) -> str:
-        """Return ``title``, ``means``, ``fix`` or ``refuted_by`` with the match's values filled in."""
+        """Return ``title``, ``means`` or ``refuted_by`` with the match's values filled in."""
         return template.format_map(_Filled(groups))
+
+    def command(self, groups: Mapping[str, str]) -> str:
+        """Return ``fix`` with the match's values filled in, so that no text of a log is run by a shell."""
+        return filled(self.fix, groups)
 
 
 def failure(

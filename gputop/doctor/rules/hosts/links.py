@@ -7,6 +7,7 @@ from statistics import median
 
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.facts.ddp import communication_share
+from gputop.doctor.findings.commands import filled
 from gputop.doctor.findings.finding import Confidence, Fact, Finding
 from gputop.doctor.rules.hosts.traffic import (
     RDMA_USED_MBIT_PER_S,
@@ -19,7 +20,7 @@ from gputop.doctor.rules.hosts.traffic import (
 )
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
 from gputop.network.records import Interface
-from gputop.network.words import in_command, mbit_per_s, rate_text, speed_text
+from gputop.network.words import mbit_per_s, rate_text, speed_text
 from gputop.snapshot import Rank
 
 SLOWER_SHARE = 0.75
@@ -79,7 +80,7 @@ def _missing(evidence: Evidence, exchange: Exchange) -> Judgement:
         port = next((each for each in down if others and all(each.name in names for names in others)), None)
         if port is None:
             continue
-        where, adapter = "/sys/class/infiniband", in_command(port.name.partition("/")[0], "ADAPTER")
+        where = "/sys/class/infiniband"
         finding = Finding(
             id="K07",
             severity="warning",
@@ -90,13 +91,24 @@ def _missing(evidence: Evidence, exchange: Exchange) -> Judgement:
                 *(Fact(f"{name}: {port.name} carries traffic", port.name, where) for name in used if name != host),
             )[:8],
             cause="The ranks of this host share the remaining ports, or fall back to TCP, and all others wait for them.",
-            fix=f"ssh {host} ibstat {adapter}; ssh {host} sminfo  # state, physical state; the subnet manager\n"
-            f"# cable, transceiver, port of the switch. Until then, the same ports on all hosts: NCCL_IB_HCA=^{adapter}",
+            fix=filled(_PORT_FIX, {"host": host, "adapter": port.name.partition("/")[0]}),
             refuted_by="The port is meant for something else on this host.",
             run=exchange.id,
         )
         return Suspicion(finding, HOLD_S)
     return None
+
+
+_PORT_FIX = (
+    "ssh {host} ibstat {adapter}; ssh {host} sminfo  # state, physical state; the subnet manager\n"
+    "# cable, transceiver, port of the switch. Until then, the same ports on all hosts: NCCL_IB_HCA=^{adapter}"
+)
+_RDMA_LINK = "ssh {host} ibstat {adapter}  # rate, state, physical state"
+_LINK = "ssh {host} ethtool {interface}  # speed, duplex, what the other end offers"
+_LINK_FIX = (
+    "\n# another cable, transceiver or port of the switch; for a bond: cat /proc/net/bonding/{interface}\n"
+    "# if it is the wrong interface: NCCL_SOCKET_IFNAME=eth1 (gloo: GLOO_SOCKET_IFNAME), NCCL_IB_HCA=mlx5_0"
+)
 
 
 def _unequal(run_id: str, links: Links) -> Judgement:
@@ -118,13 +130,8 @@ def _unequal(run_id: str, links: Links) -> Judgement:
     busy = busy_share(interface)
     if busy is not None:
         facts.append(Fact(f"{interface.name} of {host} is {busy:.0%} busy on average", round(busy, 3), "counters"))
-    name = in_command(interface.name, "INTERFACE")
     matters = busy is not None and busy >= BUSY_SHARE
-    ask = (
-        f"ssh {host} ibstat {name.partition('/')[0]}  # rate, state, physical state"
-        if interface.kind == "rdma"
-        else f"ssh {host} ethtool {name}  # speed, duplex, what the other end offers"
-    )
+    values = {"host": host, "interface": interface.name, "adapter": interface.name.partition("/")[0]}
     finding = Finding(
         id="K07",
         severity="warning" if matters else "info",
@@ -132,8 +139,7 @@ def _unequal(run_id: str, links: Links) -> Judgement:
         title=f"Slow link: {interface.name} of {host} runs at {speed}, those of the other hosts at {speed_text(usual)}",
         evidence=tuple(facts),
         cause=_UNEQUAL_CAUSE,
-        fix=f"{ask}\n# another cable, transceiver or port of the switch; for a bond: cat /proc/net/bonding/{name}\n"
-        "# if it is the wrong interface: NCCL_SOCKET_IFNAME=eth1 (gloo: GLOO_SOCKET_IFNAME), NCCL_IB_HCA=mlx5_0",
+        fix=filled((_RDMA_LINK if interface.kind == "rdma" else _LINK) + _LINK_FIX, values),
         refuted_by="The hosts are meant to have unequal networks, or the run exchanges too little for that to matter.",
         run=run_id,
     )

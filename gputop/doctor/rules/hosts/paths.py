@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.findings.commands import filled
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.rules.hosts.traffic import (
     WINDOW_MIN_S,
@@ -17,7 +18,7 @@ from gputop.doctor.rules.hosts.traffic import (
     slowest_paths,
 )
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
-from gputop.network.words import in_command, rate_text, speed_text
+from gputop.network.words import rate_text, speed_text
 from gputop.snapshot import Rank
 
 SLOWER_TIMES = 2.5
@@ -96,13 +97,19 @@ def _place(host: str, direction: str) -> str:
 
 
 def _fix(path: Path) -> str:
-    interface, address = in_command(path.record.interface, "INTERFACE"), in_command(path.record.address, "ADDRESS")
-    return (
-        f"ssh {path.sender} ethtool {interface}  # speed and duplex; the same on {path.receiver}, and compare the other hosts\n"
-        f"ssh {path.sender} 'ip -s -s link show {interface}; tc -s qdisc show dev {interface}'  # drops, limits\n"
-        f"iperf3 -s  # on {path.receiver}; then, while nothing trains: ssh {path.sender} iperf3 -c {address}\n"
-        "# another network, the same on all hosts: NCCL_SOCKET_IFNAME=eth1 (gloo: GLOO_SOCKET_IFNAME), NCCL_IB_HCA=mlx5_0"
+    return _filled(
+        path,
+        "ssh {sender} ethtool {interface}  # speed and duplex; the same on {receiver}, and compare the other hosts\n"
+        "ssh {sender} 'ip -s -s link show {interface}; tc -s qdisc show dev {interface}'  # drops, limits\n"
+        "iperf3 -s  # on {receiver}; then, while nothing trains: ssh {sender} iperf3 -c {address}\n"
+        "# another network, the same on all hosts: NCCL_SOCKET_IFNAME=eth1 (gloo: GLOO_SOCKET_IFNAME), NCCL_IB_HCA=mlx5_0",
     )
+
+
+def _filled(path: Path, template: str) -> str:
+    record = path.record
+    values = {"interface": record.interface, "address": record.address, "sender": path.sender, "receiver": path.receiver}
+    return filled(template, {name: value for name, value in values.items() if value is not None})
 
 
 _SLOW_CAUSE = (
@@ -188,12 +195,12 @@ def _lossy(evidence: Evidence, exchange: Exchange) -> Judgement:
 
 
 def _loss_fix(path: Path) -> str:
-    interface, address = in_command(path.record.interface, "INTERFACE"), in_command(path.record.address, "ADDRESS")
-    return (
-        f"ssh {path.sender} ethtool -S {interface} | grep -i -E 'err|drop|crc|discard|pause'  # on {path.receiver}, too\n"
-        f"ssh {path.sender} 'ip -s -s link show {interface}; tc -s qdisc show dev {interface}'\n"
+    return _filled(
+        path,
+        "ssh {sender} ethtool -S {interface} | grep -i -E 'err|drop|crc|discard|pause'  # on {receiver}, too\n"
+        "ssh {sender} 'ip -s -s link show {interface}; tc -s qdisc show dev {interface}'\n"
         "# errors or CRC: cable, transceiver, port. Drops without errors: a full queue, at the host or in a switch, or an MTU "
-        f"that is not the same everywhere: ssh {path.sender} ping -M do -s 1472 {address}"
+        "that is not the same everywhere: ssh {sender} ping -M do -s 1472 {address}",
     )
 
 

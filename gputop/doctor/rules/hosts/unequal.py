@@ -9,6 +9,7 @@ from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.facts.ddp import divides_models
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import words
+from gputop.doctor.findings.commands import filled
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.rules.hosts.places import runs_over_hosts
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
@@ -65,12 +66,18 @@ def _judged(evidence: Evidence, run: Run, hosts: Mapping[str, Sequence[Rank]]) -
         evidence=tuple(facts),
         cause="Every rank gets the same amount of work and waits for the others in each step: the slowest GPUs set the "
         "pace for all hosts, and a batch must fit the smallest memory.",
-        fix=f"gputop -H {host}  # shows its cards, clocks and power limits\nnvidia-smi -q -d CLOCK,POWER,PERFORMANCE  # on "
-        f"{host}\n# use equal hosts (torchrun --nnodes, sbatch --constraint), or smaller batches on the slower ones",
+        fix=filled(_FIX, {"host": host}),
         refuted_by="The ranks on that host have different work: longer sequences, larger images, another part of the model.",
         run=run.run_id,
     )
     return Suspicion(finding, HOLD_S)
+
+
+_FIX = (
+    "gputop -H {host}  # shows its cards, clocks and power limits\n"
+    "nvidia-smi -q -d CLOCK,POWER,PERFORMANCE  # on {host}\n"
+    "# use equal hosts (torchrun --nnodes, sbatch --constraint), or smaller batches on the slower ones"
+)
 
 
 def _forward_s(evidence: Evidence, run: Run, ranks: Sequence[Rank]) -> list[float]:

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from gputop import units
 from gputop.doctor.evidence import windows
 from gputop.doctor.evidence.evidence import WARM_UP_STEPS, Evidence
-from gputop.doctor.findings import words
+from gputop.doctor.findings import fixes, words
+from gputop.doctor.findings.commands import filled
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.rules.hosts.links import BUSY_SHARE, busy_share, slower_link
 from gputop.doctor.rules.hosts.paths import slow_link
@@ -55,10 +56,10 @@ def _judged(evidence: Evidence, run: Run, hosts: Mapping[str, Sequence[Rank]]) -
         Fact(text, round(share, 3), "journal: step_s, phase/backward of all ranks"),
         Fact(f"in each of {WINDOWS} windows of {WINDOW_STEPS} steps, on all its ranks", steps, "journal"),
     )
-    cause, fix, link = _CAUSE, _FIX.format(host=host), _slow_link(evidence, hosts, host)
+    cause, fix, link = _CAUSE, filled(_FIX, {"host": host}), _slow_link(evidence, hosts, host)
     if link is not None:
         facts, cause = (*facts, link), _LINK_CAUSE
-        fix = f"gputop doctor -H {','.join(hosts)}  # names the link (K05, K07), and what to look at\n{fix}"
+        fix = f"gputop doctor -H {fixes.shell_word(','.join(hosts))}  # names the link (K05, K07), and what to look at\n{fix}"
     finding = Finding("K01", "warning", "likely", title, facts, cause, fix, _REFUTED, run=run.run_id)
     return Suspicion(finding, HOLD_S)
 

@@ -8,6 +8,7 @@ from gputop.doctor.evidence.visible import devices_behind, parse_mask, same_uuid
 from gputop.doctor.facts import model as model_facts
 from gputop.doctor.facts import stated
 from gputop.doctor.findings import fixes, words
+from gputop.doctor.findings.commands import filled
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.rules.launching.visibility import unmasked_command
 from gputop.doctor.rules.support.outputs import Output, command_of, outputs_of, quoted
@@ -24,7 +25,7 @@ os.environ["CUDA_VISIBLE_DEVICES"] = "{mask}"  # the first lines of the script, 
 import torch
 
 # or, better, at launch:
-CUDA_VISIBLE_DEVICES={mask} {command}"""
+CUDA_VISIBLE_DEVICES={mask} """
 _DRIVER = """\
 nvidia-smi
 sudo rmmod nvidia_uvm; sudo modprobe nvidia_uvm  # after the machine slept, while no process uses the GPUs
@@ -90,7 +91,7 @@ def _late(group: RankGroup) -> Finding | None:
                 shown,
             ),
             cause=_READ_ONCE,
-            fix=_MASK_FIRST.format(mask=fixes.shell_word(fact.now), command=unmasked_command(fixes.own_command(group))),
+            fix=filled(_MASK_FIRST, {"mask": fact.now}) + unmasked_command(fixes.own_command(group)),
             refuted_by="The script changed the variable only for a child process.",
             devices=tuple(sorted(group.used)),
             pids=(member.pid,) if member.pid is not None else (),
@@ -113,7 +114,7 @@ def _not_started(output: Output, match: LogMatch) -> Finding:
         title="CUDA does not start: CUDA_VISIBLE_DEVICES was changed after the program started",
         evidence=(quoted(match), *changed),
         cause=_READ_ONCE,
-        fix=_MASK_FIRST.format(mask=fixes.shell_word(mask), command=unmasked_command(command_of(output))),
+        fix=filled(_MASK_FIRST, {"mask": mask}) + unmasked_command(command_of(output)),
         refuted_by="nvidia-smi fails too. Then the driver is at fault.",
         devices=output.devices,
         pids=output.pids,

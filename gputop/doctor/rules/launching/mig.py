@@ -89,7 +89,7 @@ A14 = Rule(
 def _mig_fix(group: RankGroup, indices: list[int], instances: list[str]) -> str:
     process = group.main_process
     script = fixes.shell_join(fixes.script_of(process.command if process is not None else None))
-    lines = [f"CUDA_VISIBLE_DEVICES={uuid} python {script} &" for uuid in instances[:2]]
+    lines = [f"CUDA_VISIBLE_DEVICES={fixes.shell_word(uuid)} python {script} &" for uuid in instances[:2]]
     off = "\n".join(f"sudo nvidia-smi -i {index} -mig 0" for index in indices)
     return "\n".join(
         ["# one independent process per instance:", *lines, "# or turn MIG off, once no job uses these GPUs:", off]

@@ -183,7 +183,7 @@ def _other_order(group: RankGroup, mask: str, meant: tuple[Device, ...], got: tu
         ),
         cause="CUDA numbers unequal cards by speed, fastest first; nvidia-smi and gputop number them by PCI bus.",
         fix=f"CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES={fixes.shell_word(mask)} {command}\n"
-        f"# or by UUID, which never changes:\nCUDA_VISIBLE_DEVICES={uuids} {command}",
+        f"# or by UUID, which never changes:\nCUDA_VISIBLE_DEVICES={fixes.shell_word(uuids)} {command}",
         refuted_by="The numbers are intended in CUDA's order.",
         devices=tuple(dict.fromkeys(device.uuid for device in (*got, *meant))),
         pids=(pid,) if pid is not None else (),

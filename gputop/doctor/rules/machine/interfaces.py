@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.findings.commands import filled
 from gputop.doctor.findings.finding import Confidence, Fact, Finding, Severity
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
 from gputop.network.records import Interface
-from gputop.network.words import in_command, speed_text
+from gputop.network.words import speed_text
 
 HOLD_S = 10.0
 CHANGES_MIN = 2
@@ -26,6 +27,12 @@ def faulty_interfaces(evidence: Evidence) -> dict[str, Judgement]:
     used = {path.interface for path in evidence.snapshot.paths if path.hostname is None and path.interface is not None}
     carrying = [each for each in own if each.name in used or each.master in used or each.kind == "rdma"]
     return {each.name: _judged(each, own) for each in carrying}
+
+
+_RDMA = "ibstat {adapter}; perfquery -x  # state, rate, error counters"
+_LINK = "ethtool {name}; ethtool -S {name} | grep -i -E 'err|crc|drop'; sudo dmesg --ctime | grep -i {name}"
+_BOND = "\ncat /proc/net/bonding/{bond}"
+_CABLE = "\n# another cable, transceiver or port of the switch; duplex and speed: automatic at both ends"
 
 
 def _judged(interface: Interface, own: list[Interface]) -> Judgement:
@@ -58,13 +65,8 @@ def _judged(interface: Interface, own: list[Interface]) -> Judgement:
         cause = "Packets are lost on the way, or dropped by a full switch. RDMA repeats all that it sent since the lost one."
     else:
         return None
-    word = in_command(name, "INTERFACE")
-    ask = (
-        f"ibstat {word.partition('/')[0]}; perfquery -x  # state, rate, error counters"
-        if interface.kind == "rdma"
-        else f"ethtool {word}; ethtool -S {word} | grep -i -E 'err|crc|drop'; sudo dmesg --ctime | grep -i {word}"
-    )
-    bond = f"\ncat /proc/net/bonding/{in_command(interface.master, 'BOND')}" if interface.master else ""
+    values = {"name": name, "adapter": name.partition("/")[0]} | ({"bond": interface.master} if interface.master else {})
+    ask = _RDMA if interface.kind == "rdma" else _LINK
     finding = Finding(
         id="I12",
         severity=severity,
@@ -72,7 +74,7 @@ def _judged(interface: Interface, own: list[Interface]) -> Judgement:
         title=title,
         evidence=(fact,),
         cause=cause,
-        fix=f"{ask}{bond}\n# another cable, transceiver or port of the switch; duplex and speed: automatic at both ends",
+        fix=filled(f"{ask}{_BOND if interface.master else ''}{_CABLE}", values),
         refuted_by="Somebody changed the link on purpose in the last minutes, and it is quiet since.",
     )
     return Suspicion(finding, HOLD_S)

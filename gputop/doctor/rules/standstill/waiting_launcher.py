@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import shlex
 
 from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.findings.fixes import shell_word
 from gputop.doctor.rules.support.rule import SELDOM_S, Judgement, Rule, Suspicion
 from gputop.process import NODES_START_S, WaitingLauncher
 
@@ -76,7 +76,7 @@ def _reach(meets_at: str | None) -> str:
     host, colon, port = (meets_at or "").rpartition(":")
     if not colon or not port.isdigit() or not host:
         return ""
-    return f"\nnc -zv {shlex.quote(host.strip('[]'))} {port}  # on another node: can it reach the address?"
+    return f"\nnc -zv {shell_word(host.strip('[]'))} {port}  # on another node: can it reach the address?"
 
 
 G06 = Rule(

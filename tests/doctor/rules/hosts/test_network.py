@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from dataclasses import replace
 
 from gputop.doctor.findings.finding import Finding
@@ -209,7 +210,9 @@ def test_an_interface_name_of_another_machine_is_never_run_as_a_command() -> Non
         network.with_network(used, *cards),
         network.here(odd, paths=(replace(network.path("node1", "node2"), hostname=None, interface=evil),)),
     ):
-        assert "rm -rf" not in only(scene).fix
+        fix = only(scene).fix
+        assert "rm -rf" not in fix.replace(shlex.quote(evil), "EVIL")
+        assert not any(shlex.quote(evil) in line for line in fix.splitlines() if line.startswith("ssh ")), "two shells read it"
 
 
 def test_faults_of_one_machine_say_what_the_kernel_says() -> None:
