@@ -26,7 +26,11 @@ STATE_STYLES: dict[Level, str] = {
     "connecting": "dim",
     "fine": "text",
 }
-STATE_CELLS = 14
+STATE_CELLS = 17
+"""Room for "unknown host key", and for "link lost 12m05s": the columns do not move while an age grows."""
+RUN_CELLS_MIN, RUN_CELLS_MAX = 16, 28
+_ROOMY_FROM = 110
+"""From this many cells on, the names of runs are not cut to ``RUN_CELLS_MIN``."""
 _WIDE_FROM = 150
 """From this many cells on, states are not cut and each GPU of the strip may take two cells."""
 
@@ -48,6 +52,7 @@ def grid_of(rows: Sequence[HostRow], width: int, lines: int) -> Grid:
     cells = (width - len(GAP) * (beside - 1)) // beside
     host = max((text_width(clean(row.host)) for row in rows), default=0)
     state = max((text_width(row.state) for row in rows), default=0)
+    run = max((text_width(f"{row.run} {row.ranks}") for row in rows), default=0) if cells >= _ROOMY_FROM else 0
     most = max((len(row.gpus) for row in rows), default=0)
     strip = min(STRIP_CELLS_MAX, most * (2 if cells >= _WIDE_FROM and most <= STRIP_CELLS_MAX // 4 else 1))
     columns = (
@@ -56,7 +61,7 @@ def grid_of(rows: Sequence[HostRow], width: int, lines: int) -> Grid:
         Column("gpus", "GPUS", 5, ">"),
         Column("strip", "USE", max(3, strip), priority=1),
         Column("memory", "MEMORY", 10, ">", priority=6),
-        Column("run", "RUN", 16, priority=4),
+        Column("run", "RUN", min(RUN_CELLS_MAX, max(RUN_CELLS_MIN, run)), priority=4),
         Column("loss", "LOSS", 9, ">", priority=5),
         Column("finding", "FINDING", 14, priority=3, grows=True),
     )
@@ -155,8 +160,8 @@ def _cell_of(row: HostRow, key: str, cells: int, ascii_only: bool) -> Line:
     if key == "loss":
         return line((row.loss, "bad" if row.loss_lost else "value"))
     found = row.finding
-    if found is None:
-        return ()
+    if found is None or (row.said and found.severity != "error"):
+        return clip(line((row.said, "text")), cells)
     more = f" (+{row.more})" if row.more else ""
     style = "bad" if found.severity == "error" else "warn"
     return (*clip(line((clean(found.title), style)), max(0, cells - len(more))), Span(more, "dim"))

@@ -64,6 +64,8 @@ class HostRow:
     loss: str = ""
     loss_lost: bool = False
     """The loss is NaN or infinite."""
+    said: str = ""
+    """What to do about a host without a link, or else what is wrong."""
     finding: Finding | None = None
     more: int = 0
     """Further findings that are a problem."""
@@ -83,7 +85,7 @@ def host_row(host: HostView, now: float) -> HostRow:
     """Return the row of a host. ``now`` is this machine's clock, in seconds since the epoch."""
     status, view = host.status, host.view
     if view is None:
-        return HostRow(status.host, "lost" if host.is_lost else "connecting", _state(host, now))
+        return HostRow(status.host, "lost" if host.is_lost else "connecting", _state(host, now), said=_said(host))
     gpus = tuple(_use(device, view) for device in countable(view.snapshot.devices))
     problems = [finding for finding in view.findings if finding.severity != "info"]
     name, ranks = _run(view)
@@ -101,6 +103,7 @@ def host_row(host: HostView, now: float) -> HostRow:
         ranks=ranks,
         loss=loss,
         loss_lost=lost,
+        said=_said(host),
         finding=problems[0] if problems else None,
         more=max(0, len(problems) - 1),
     )
@@ -116,7 +119,7 @@ def _state(host: HostView, now: float) -> str:
     status, view = host.status, host.view
     words = printable(WORDS.get(status.state, status.state))
     if host.is_lost and status.last_heard_at is not None:
-        return f"{words} {units.duration(max(0.0, now - status.last_heard_at))}"
+        return f"{words} {units.duration(max(1.0, now - status.last_heard_at))}"
     problem = missing_gpus(host)
     if problem is not None and status.state == "live" and (view is None or view.stale_s is None):
         return _NO_GPU_WORDS.get(problem.code, "no GPU")
@@ -125,6 +128,10 @@ def _state(host: HostView, now: float) -> str:
     if view is not None and view.snapshot.host.source == "prometheus" and status.last_heard_at is not None:
         return f"{units.duration(max(0.0, now - status.last_heard_at))} old"  # a sample is never entirely current
     return words
+
+
+def _said(host: HostView) -> str:
+    return printable(host.status.hint or host.status.message or "") if host.is_lost else ""
 
 
 def missing_gpus(host: HostView) -> Problem | None:

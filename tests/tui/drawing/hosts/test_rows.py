@@ -13,7 +13,7 @@ from gputop.joined.rendezvous import Rendezvous
 from gputop.process import ProcessCurve, ProcessRank, ProcessRun
 from gputop.snapshot import Problem
 from gputop.tui.drawing.hosts.details import draw_host
-from gputop.tui.drawing.hosts.listing import grid_of, heading
+from gputop.tui.drawing.hosts.listing import DrawnRows, grid_of, heading
 from gputop.tui.drawing.hosts.row import HostRow, host_row
 from gputop.tui.drawing.hosts.whole import header_line, verdict_line
 from gputop.tui.drawing.line import plain
@@ -50,10 +50,24 @@ def test_the_run_is_the_one_whose_loss_is_beside_it() -> None:
 
 def test_a_wide_list_says_the_state_in_full() -> None:
     rows = [HostRow("a", "lost", "connection refused")]
-    for width, shown in ((160, 18), (80, 14)):
+    for width, shown in ((160, 18), (80, 17)):
         grid = grid_of(rows, width, 20)
         assert {column.key: cells for column, cells in grid.columns}["state"] == shown
         assert "STATE" in plain(heading(grid, width, ascii_only=False))
+
+
+def test_a_name_of_a_run_is_not_cut_where_there_is_room() -> None:
+    rows = [HostRow("a", "fine", "live", run="llama-pretraining", ranks="8 of 128")]
+    for width, shown in ((160, 26), (80, 16)):
+        assert {column.key: cells for column, cells in grid_of(rows, width, 20).columns}["run"] == shown
+
+
+def test_a_host_without_a_link_says_what_to_do() -> None:
+    unknown = HostStatus("a", "unknown_host_key", message="ssh does not know its key.", hint="Run: ssh a")
+    row = host_row(HostView(unknown), samples.EPOCH)
+    (drawn,) = DrawnRows().lines([row], grid_of([row], 80, 20), None, 80, ascii_only=False)
+    assert "unknown host key" in plain(drawn)
+    assert "Run: ssh a" in plain(drawn)
 
 
 def test_gpus_are_counted_only_if_a_host_has_reported_them() -> None:
