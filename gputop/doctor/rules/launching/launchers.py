@@ -148,8 +148,9 @@ def _worlds(evidence: Evidence, found: Sequence[tuple[RankGroup, Member, Process
     """Judge the processes of one command and one mask. ``packed``: more of them run under other masks, on purpose."""
     numbered = _numbered(found)
     # Whoever makes a process group trains, even if neither its steps nor its backward threads can be seen.
-    trains = [evidence.trains(group) or (numbered and _has_group(process)) for group, _, process in found]
-    if not all(trains) or any(
+    training = {key for key, group in {group.key: group for group, _, _ in found}.items() if evidence.trains(group)}
+    trains = all(group.key in training or (numbered and _has_group(process)) for group, _, process in found)
+    if not trains or any(
         _joined(evidence, group, member, process, threads_tell=not numbered) for group, member, process in found
     ):
         return None

@@ -7,7 +7,9 @@ from dataclasses import replace
 import pytest
 
 from gputop.doctor.diagnosis import Doctor
+from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.rules import HIDES
+from gputop.doctor.rules.launching.launchers import independent_worlds
 from gputop.snapshot import Ancestor
 from tests import samples
 from tests.doctor.scenes import placement
@@ -254,6 +256,16 @@ def test_a18_says_how_many_there_are_and_how_to_start_them_as_one_run():
     assert finding.title == "4 processes of one script train 4 models: none knows about the others"
     assert finding.pids == (4000, 4001, 4002, 4003)
     assert finding.fix == "torchrun --standalone --nproc-per-node=4 train.py --lr 0.1"
+
+
+def test_a18_asks_once_whether_many_processes_of_one_group_train(monkeypatch):
+    """Asking looks at each process of the group, so asking for each process would take the square of their number."""
+    evidence = Evidence()
+    evidence.observe(placement.independent(20))
+    asked = []
+    monkeypatch.setattr(Evidence, "trains", lambda self, group: asked.append(group.key) or True)
+    assert [judgement is not None for judgement in independent_worlds(evidence).values()] == [True]
+    assert asked == ["launcher:3999"]
 
 
 def test_a18_judges_by_the_size_of_the_group_and_not_by_its_threads():
