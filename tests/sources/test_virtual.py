@@ -14,6 +14,7 @@ from gputop.errors import NoGpuError, UsageError
 from gputop.sources import virtual
 from gputop.sources.base import Claim, Reading, Source
 from gputop.sources.host import procfs
+from gputop.sources.host.book import StatFiles
 from gputop.sources.virtual import VirtualSource, visible_devices
 from tests.real_processes import BUSY, IDLE, PRELUDE, Processes, eventually, see_only_own_processes
 
@@ -402,16 +403,15 @@ def test_a_rank_found_a_moment_ago_is_forgotten_when_its_pid_is_anothers(
     assert users(source.read(), child.pid) == {child.pid: [0]}
     monkeypatch.setattr(virtual, "SEARCH_EVERY_S", 1e9)
     assert users(source.read(), child.pid) == {child.pid: [0]}
-    reads = procfs.read_stat_line
 
-    def later(pid: int, thread_id: int | None = None) -> bytes | None:
-        line = reads(pid, thread_id)
+    def later(files: StatFiles, pid: int, *, again: bool) -> bytes | None:
+        line = procfs.read_stat_line(pid)
         if line is None:
             return None
         ticks = b" %d " % procfs.parse_stat(line).start_ticks
         return line.replace(ticks, b" %d " % (int(ticks) + 1))
 
-    monkeypatch.setattr(procfs, "read_stat_line", later)
+    monkeypatch.setattr(StatFiles, "read_line", later)
     assert users(source.read(), child.pid) == {}
 
 

@@ -16,6 +16,8 @@ TICKS_PER_S: int = os.sysconf("SC_CLK_TCK")
 MIN_PERIOD_S = 0.1
 """CPU times count in 10 ms: below this, no share is computed and the previous one stays valid."""
 PAGE_BYTES: int = os.sysconf("SC_PAGE_SIZE")
+LINE_BYTES = 4096
+"""More than any file of one line has."""
 DEAD_STATES = frozenset("ZXx")
 """Zombie and dead: such a process has a PID and nothing else."""
 
@@ -124,7 +126,7 @@ def read_line(path: str) -> bytes:
     """
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        return os.read(handle, 4096)
+        return os.read(handle, LINE_BYTES)
     finally:
         os.close(handle)
 

@@ -146,7 +146,8 @@ class HostReader:
         """
         now_s = time.monotonic()
         wanted = uses.keys() | run_pids.keys()
-        others = (pid for pid, life in self._lives.items() if life.uid not in (None, os.geteuid()))
+        own = (None, os.geteuid())
+        others = (pid for pid, life in self._lives.items() if life.uid not in own)
         wanted |= self._unlisted.pids(now_s, wanted, others, run_pids) - set(elsewhere)
         self._spread = min(SPREAD_MAX, max(1.0, len(wanted) / CROWD))
         found = []

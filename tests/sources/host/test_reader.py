@@ -21,6 +21,7 @@ from gputop.sources.host import book, pid_namespace, procfs, procfs_activity
 from gputop.sources.host import reader as host_reader
 from gputop.sources.host import threads as host_threads
 from gputop.sources.host import unlisted as host_unlisted
+from gputop.sources.host.book import StatFiles
 from gputop.sources.host.details import details_of
 from gputop.sources.host.environ import MASK, environment_of, mask_secret
 from gputop.sources.host.launchers import launcher_name
@@ -294,7 +295,7 @@ def test_a_pid_that_comes_round_again_inherits_nothing(processes: Processes, mon
     for name in ("read_environ", "read_command", "read_torch_maps"):
         reads = getattr(procfs, name)
         monkeypatch.setattr(procfs, name, lambda pid, reads=reads: reads(second.pid))
-    monkeypatch.setattr(procfs, "read_stat_line", lambda pid, thread=None: b"%d " % pid + rest)
+    monkeypatch.setattr(StatFiles, "read_line", lambda files, pid, *, again: b"%d " % pid + rest)
     process = read(reader, first.pid)
     assert (process.rank, process.torch_mapped, process.cpu_percent) == (6, False, None)
 
