@@ -43,7 +43,7 @@ class Collected:
     def take_points(self, run_id: str, rank: int) -> list[Points]:
         """Return the points since the last call."""
         fresh, self.fresh = self.fresh, {}
-        return [Points(run_id, rank, name, *tuple(zip(*series.points(), strict=True))[1:]) for name, series in fresh.items()]
+        return [Points(run_id, rank, name, *series.columns()) for name, series in fresh.items()]
 
     def rank(self, known: Rank) -> Rank:
         """Return ``known`` with the newest step and metrics, and what is known of how far the training is."""

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import chain
 
 Point = tuple[int, int, float, float]
 """Index in the series, step, wall-clock seconds, value."""
+Columns = tuple[tuple[int, ...], tuple[float, ...], tuple[float, ...]]
+"""Steps, wall-clock seconds, values."""
 
 
 class Decimator:
@@ -16,10 +19,12 @@ class Decimator:
     neighbors are merged.
     """
 
-    __slots__ = ("_buckets", "_filled", "_last", "_seen", "_width", "limit")
+    __slots__ = ("_buckets", "_filled", "_last", "_seen", "_whole", "_width", "limit")
 
     def __init__(self, limit: int) -> None:
         self.limit = max(8, limit)
+        self._whole: list[tuple[Sequence[int], Sequence[float], Sequence[float]]] = []
+        """The columns that were added, as they are, while all points fit."""
         self._buckets: list[tuple[Point, ...]] = []
         self._width = 1
         self._filled = 0
@@ -34,15 +39,18 @@ class Decimator:
         wall: Callable[[int], float],
         walls: Callable[[], Sequence[float]] | None = None,
     ) -> None:
-        """Add points; ``wall`` converts a record's time to wall-clock seconds, ``walls`` returns all of them converted."""
+        """Add points; ``wall`` converts a record's time to wall-clock seconds, ``walls`` returns all of them converted.
+
+        The columns are kept: the caller must not change them any more.
+        """
         index, total = 0, len(values)
-        if self._width == 1 and len(self._buckets) + total < self.limit:
-            # While all points fit, keep every one.
-            numbers = range(self._seen, self._seen + total)
-            self._buckets += zip(
-                zip(numbers, steps, walls() if walls is not None else map(wall, times_ns), values, strict=True)
-            )
-            self._seen, index = self._seen + total, total
+        if not self._buckets and self._seen + total < self.limit:
+            self._whole.append((steps, walls() if walls is not None else [*map(wall, times_ns)], values))
+            self._seen += total
+            return
+        if self._whole:
+            kept = zip(range(self._seen), *self._take_whole(), strict=True)
+            self._buckets += zip(kept)
         while index < total:
             upto = min(total, index + self._width - self._filled)
             part = values[index:upto]
@@ -62,6 +70,10 @@ class Decimator:
         if total:
             self._last = (self._seen - 1, steps[-1], wall(times_ns[-1]), values[-1])
 
+    def _take_whole(self) -> Columns:
+        whole, self._whole = self._whole, []
+        return _joined(whole)
+
     def _halve(self) -> None:
         pairs = zip(self._buckets[::2], self._buckets[1::2], strict=False)
         merged = [_merge(left + right) for left, right in pairs]
@@ -71,8 +83,14 @@ class Decimator:
         self._buckets = merged
         self._width *= 2
 
-    def points(self) -> list[Point]:
-        """Return the kept points, in order of arrival: (index, step, wall-clock seconds, value)."""
+    def columns(self) -> Columns:
+        """Return the kept points, in order of arrival: their steps, wall-clock seconds and values."""
+        if not self._buckets:
+            return _joined(self._whole)
+        _, steps, times, values = zip(*self._points(), strict=True)
+        return steps, times, values
+
+    def _points(self) -> list[Point]:
         buckets = self._buckets
         limit = self.limit - 1
         while sum(map(len, buckets)) > limit and len(buckets) > 1:
@@ -81,6 +99,18 @@ class Decimator:
         if self._last is not None and (not kept or kept[-1][0] != self._last[0]):
             kept.append(self._last)
         return kept
+
+
+def _joined(columns: Sequence[tuple[Sequence[int], Sequence[float], Sequence[float]]]) -> Columns:
+    if len(columns) == 1:
+        steps, times, values = columns[0]
+        return tuple(steps), tuple(times), tuple(values)
+    join = chain.from_iterable
+    return (
+        tuple(join(each[0] for each in columns)),
+        tuple(join(each[1] for each in columns)),
+        tuple(join(each[2] for each in columns)),
+    )
 
 
 def _extremes(values: Sequence[float]) -> set[int]:

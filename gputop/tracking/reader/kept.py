@@ -225,7 +225,7 @@ def decimated(parts: Sequence[Points], limit: int) -> Points:
     for part in parts:
         nanoseconds = [int(time * 1e9) for time in part.times]
         whole.extend(part.steps, nanoseconds, part.values, lambda at: at / 1e9)
-    _, steps, times, values = zip(*whole.points(), strict=True)
+    steps, times, values = whole.columns()
     return replace(parts[0], steps=steps, times=times, values=values)
 
 

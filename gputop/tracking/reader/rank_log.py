@@ -273,11 +273,8 @@ class RankLog:
         if not self._fresh:
             return []
         fresh, self._fresh = self._fresh, {}
-        result = []
-        for name, series in fresh.items():
-            _, steps, times, values = zip(*series.points(), strict=True)
-            result.append(Points(self.identity.run_id, self.identity.rank, name, steps, times, values))
-        return result
+        run_id, rank = self.identity.run_id, self.identity.rank
+        return [Points(run_id, rank, name, *series.columns()) for name, series in fresh.items()]
 
     def rank(self) -> Rank:
         """Return the rank as a snapshot shows it; the same object as long as nothing changes."""

@@ -273,22 +273,23 @@ def test_decimation_keeps_extremes_ends_and_order(values: list[float], pieces: l
         part = values[index:upto]
         series.extend(range(index, index + len(part)), [0] * len(part), part, float)
         index, turn = index + len(part), turn + 1
-    kept = series.points()
-    assert len(kept) <= limit
-    assert [point[1] for point in kept] == sorted({point[1] for point in kept})
-    for _, step, _, value in kept:
+    steps, times, got_values = series.columns()
+    assert len(steps) == len(times) == len(got_values) <= limit
+    assert list(steps) == sorted(set(steps))
+    kept = list(zip(steps, got_values, strict=True))
+    for step, value in kept:
         assert value == values[step] or math.isnan(values[step])
     if len(values) < limit:
         assert len(kept) == len(values)
     finite = [value for value in values if math.isfinite(value)]
     if finite:
-        got = [point[3] for point in kept if math.isfinite(point[3])]
+        got = [value for value in got_values if math.isfinite(value)]
         assert (min(got), max(got)) == (min(finite), max(finite))
-    assert any(math.isnan(value) for value in values) == any(math.isnan(point[3]) for point in kept)
+    assert any(math.isnan(value) for value in values) == any(map(math.isnan, got_values))
     for odd in (math.inf, -math.inf):
-        assert (odd in values) == (odd in [point[3] for point in kept])
+        assert (odd in values) == (odd in got_values)
     if values:
-        assert kept[-1][1] == len(values) - 1
+        assert kept[-1][0] == len(values) - 1
 
 
 def test_the_reader_of_a_fast_writer_is_never_wrong(home: Home) -> None:
