@@ -139,7 +139,7 @@ def _live(args: argparse.Namespace, named: Sequence[Half], gpu: bool) -> list[Ro
     from _stranger_programs import ALL, watch
     from open_half import cases as opened
     from open_half import healthy as opened_healthy
-    from open_half import like_faults, of_each_kind, on_a_gpu
+    from open_half import like_faults, of_each_kind, on_a_gpu, other_hands
     from open_half import opened as once_set_aside
     from open_half import outside as opened_outside
     from open_half import small as opened_small
@@ -158,6 +158,7 @@ def _live(args: argparse.Namespace, named: Sequence[Half], gpu: bool) -> list[Ro
         once_set_aside,
         of_each_kind,
         like_faults,
+        other_hands,
         on_a_gpu,
     )
     opened_programs = [program for part in opened_parts for program in part.PROGRAMS]
