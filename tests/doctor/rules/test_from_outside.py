@@ -29,6 +29,21 @@ def test_a_training_process_that_waits_most_of_the_time_may_wait_for_data(scene:
     assert finding.evidence[0].value == pytest.approx(2 / 3, abs=0.05)
 
 
+def test_threads_for_a_larger_machine_share_the_cores() -> None:
+    finding = told(scenes.threads_of_a_server, "D02", 60)
+    assert finding is not None
+    assert (finding.confidence, finding.title) == ("likely", "64 threads of 2 ranks share 2 cores")
+    assert "OMP_NUM_THREADS=32 for each" in {fact.text for fact in finding.evidence}
+    counted = told(scenes.threads_set_in_the_script, "D02", 60)
+    assert counted is not None
+    assert (counted.confidence, counted.title) == ("possible", "102 threads of 2 ranks share 2 cores")
+
+
+@pytest.mark.parametrize("name", scenes.FEW_THREADS)
+def test_threads_are_no_burden_that_sleep_or_have_cores(name: str) -> None:
+    assert told(scenes.FEW_THREADS[name], "D02", 60) is None
+
+
 def test_a_wait_for_workers_counts_only_if_there_are_some() -> None:
     assert told(scenes.waits_for_workers, "D01", 60) is None
 

@@ -201,3 +201,32 @@ pauses_for_a_thread = outside(taking_turns(*["runs"] * 12, *["lock"] * 12))
 def stops_and(doing: Doing) -> Scene:
     """One process that trains for 40 s, and then does nothing but wait."""
     return outside(then(always("runs"), 40, doing), stops=40)
+
+
+def threaded(threads: int, setting: str = "1", main: float = 18.0, machine: float = 99.0, used: float = 95.0) -> Scene:
+    """Two ranks on two cores, with this many threads each; their main threads and the machine use so much."""
+    base = outside(taking_turns("runs", "lock"), taking_turns("lock", "runs"), percent=lambda number, second: used)
+
+    def scene(second: int) -> Snapshot:
+        found = base(second)
+        processes = []
+        for process in found.processes:
+            assert process.environment is not None
+            environment = replace(process.environment, settings=(("OMP_NUM_THREADS", setting),))
+            many = replace(process, thread_count=threads, main_thread_cpu_percent=main, cores_allowed=2)
+            processes.append(replace(many, environment=environment))
+        host = replace(found.host, cpu_count=2, cpu_percent=machine)
+        return replace(found, processes=tuple(processes), host=host)
+
+    return scene
+
+
+threads_of_a_server = threaded(40, "32")
+threads_set_in_the_script = threaded(51)
+FEW_THREADS: Mapping[str, Scene] = {
+    "threads that sleep": threaded(80, main=90.0),
+    "a setting that starts none": threaded(4, "32"),
+    "a default that each rank uses": threaded(9, "2", main=45.0),
+    "cores that are free": threaded(40, "32", machine=60.0, used=50.0),
+    "others that use the cores": threaded(40, "32", main=6.0, used=20.0),
+}

@@ -8,6 +8,7 @@ from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.pace.thread_share import TIMES_CORES, TIMES_CORES_COUNTED, USED_UP_PERCENT, too_many_threads
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import SELDOM_S, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.shared import host_of, with_workers
@@ -37,7 +38,11 @@ def _cores_of(process: Process) -> int | None:
 
 
 def oversubscribed(evidence: Evidence, group: RankGroup) -> Judgement:
-    """D02: more loader processes than cores, so they wait for each other, or a quota that throttles them."""
+    """D02: more loader processes or threads than cores, so they wait for each other, or a quota that throttles them."""
+    return _too_many_workers(evidence, group) or too_many_threads(evidence, group)
+
+
+def _too_many_workers(evidence: Evidence, group: RankGroup) -> Judgement:
     host = host_of(evidence)
     if host is None:
         return None
@@ -97,23 +102,26 @@ D02 = Rule(
     id="D02",
     order=2301,
     family="cpu",
-    title="Too many workers, or a CPU quota",
+    title="Too many workers or threads, or a CPU quota",
     severities=("warning", "info"),
-    confidences=("certain", "likely"),
+    confidences=("certain", "likely", "possible"),
     needs=_PROC,
     window_s=D02_HOLD_S,
     threshold=(
         f"more workers than cores and CPU pressure above {PRESSURE_PERCENT:.0f}% (likely); or a quota that "
-        f"throttles over {THROTTLED_SHARE:.0%} of its periods (certain)"
+        f"throttles over {THROTTLED_SHARE:.0%} of its periods (certain); or ranks set to {TIMES_CORES} threads for each core "
+        f"(likely), or with {TIMES_CORES_COUNTED} (possible), that use most of the ranks' CPU time, on cores used to "
+        f"{USED_UP_PERCENT:.0f}%, while the GPUs wait"
     ),
     hides=("D01", "E02", "F04"),
     mechanism=(
-        "Each rank starts its own workers. More workers than cores only take turns. A quota stops all processes "
+        "Each rank starts its own workers and threads. More of them than cores only take turns. A quota stops all processes "
         "of a container once it is used up."
     ),
-    signature="More workers than cores under CPU pressure, or a quota that throttles over 10% of its periods.",
-    look_alike="Many workers that mostly sleep.",
-    fix="Set num_workers to the cores divided by the ranks, or raise the quota.",
+    signature="More workers than cores under CPU pressure, several threads for each core, or a quota that throttles over 10% "
+    "of its periods.",
+    look_alike="Many workers or threads that mostly sleep; ranks whose threads have a core each.",
+    fix="Set num_workers and OMP_NUM_THREADS to the cores divided by the ranks, or raise the quota.",
     judge=oversubscribed,
 )
 
