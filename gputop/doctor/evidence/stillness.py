@@ -35,6 +35,8 @@ class _Traffic:
     """(time, share of the workers, or 1.0 for the process itself, that waits for a disk)."""
     samples: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=KEPT_READINGS))
     """(time, what the main thread did at that moment)."""
+    moved: deque[tuple[float, int, int]] = field(default_factory=lambda: deque(maxlen=KEPT_READINGS))
+    """(time, bytes read, bytes written) when they changed; the first is older than the window."""
     runs: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT_READINGS))
     """Times of the snapshots in which the main thread ran."""
     ran: int = 0
@@ -73,6 +75,7 @@ class Stillness:
                 track.moved_at = self._now
             if track.bytes is None or abs(total - track.bytes) >= MOVED_BYTES:
                 track.bytes = total
+        self._note_moved(track, process.read_bytes, process.written_bytes)
         workers = process.workers
         if workers is not None and workers.count:
             track.waits.append((self._now, workers.blocked / workers.count))
@@ -88,6 +91,14 @@ class Stillness:
                 kept.popleft()
         while track.runs and track.runs[0] < self._now - WINDOW_S:
             track.runs.popleft()
+
+    def _note_moved(self, track: _Traffic, read: int | None, written: int | None) -> None:
+        moved = track.moved
+        if read is None or written is None or (moved and moved[-1][1:] == (read, written)):
+            return
+        moved.append((self._now, read, written))
+        while len(moved) > 1 and moved[1][0] < self._now - WINDOW_S:
+            moved.popleft()
 
     def _sample(self, track: _Traffic, process: Process) -> None:
         doing = RUNS if process.state == "R" else "file" if process.state == "D" else process.waits_for
@@ -117,6 +128,14 @@ class Stillness:
             return None
         return sum(share for _, share in track.waits) / len(track.waits)
 
+    def moved_bytes(self, process: Process) -> tuple[int, int]:
+        """Return how many bytes a process has read and written within about the last minute, as far as was observed."""
+        track = self._traffic.get((process.pid, process.started_at))
+        if track is None or not track.moved:
+            return 0, 0
+        _, read, written = track.moved[0]
+        return max(0, (process.read_bytes or 0) - read), max(0, (process.written_bytes or 0) - written)
+
     def samples(self, process: Process, within_s: float = WINDOW_S, least: int = 0) -> Counter[str]:
         """Count the samples in which the main thread ran (``RUNS``) or waited, by what it waited for.
 
@@ -133,6 +152,13 @@ class Stillness:
         kept = track.samples if track is not None else ()
         first = len(kept) - least
         return Counter(doing for place, (at, doing) in enumerate(kept) if place >= first or at >= self._now - within_s)
+
+    def seen_in_each(self, process: Process, doing: str, span_s: float, parts: int) -> bool:
+        """Return whether the main thread did something in each of so many equal parts of the last ``span_s`` seconds."""
+        track = self._traffic.get((process.pid, process.started_at))
+        kept = track.samples if track is not None else ()
+        ages = {int((self._now - at) / span_s * parts) for at, what in kept if what == doing and at > self._now - span_s}
+        return len(ages) == parts
 
     def times_seen_running(self, process: Process, within_s: float) -> int:
         """Return in how many snapshots the main thread ran: ``samples`` shows fewer if waits are read less often."""

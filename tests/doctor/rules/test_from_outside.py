@@ -29,6 +29,21 @@ def test_a_training_process_that_waits_most_of_the_time_may_wait_for_data(scene:
     assert finding.evidence[0].value == pytest.approx(2 / 3, abs=0.05)
 
 
+def test_files_that_are_flushed_in_each_step_hold_up_the_loop() -> None:
+    finding = told(scenes.flushes_each_step, "E07", 60)
+    assert finding is not None
+    assert finding.confidence == "likely"
+    assert finding.title.startswith("Writing files takes 4")
+    assert "last.ckpt" in finding.evidence[2].text
+    assert told(scenes.flushes_each_step, "D01", 60) is None, "it does not wait for data"
+    assert getattr(told(scenes.flushes_often, "E07", 60), "confidence", None) == "possible"
+
+
+@pytest.mark.parametrize("name", scenes.UNTROUBLED_BY_FILES)
+def test_files_that_are_read_or_written_now_and_then_do_not(name: str) -> None:
+    assert all(item.id != "E07" for found in play(scenes.UNTROUBLED_BY_FILES[name], 100) for item in found)
+
+
 def test_threads_for_a_larger_machine_share_the_cores() -> None:
     finding = told(scenes.threads_of_a_server, "D02", 60)
     assert finding is not None
@@ -37,6 +52,13 @@ def test_threads_for_a_larger_machine_share_the_cores() -> None:
     counted = told(scenes.threads_set_in_the_script, "D02", 60)
     assert counted is not None
     assert (counted.confidence, counted.title) == ("possible", "102 threads of 2 ranks share 2 cores")
+
+
+@pytest.mark.parametrize("name", scenes.SETTINGS_ALONE)
+def test_a_setting_for_a_larger_machine_may_be_too_high(name: str) -> None:
+    finding = told(scenes.SETTINGS_ALONE[name], "D02", 60)
+    assert finding is not None
+    assert (finding.confidence, finding.title) == ("possible", "64 threads of 2 ranks may share 2 cores")
 
 
 @pytest.mark.parametrize("name", scenes.FEW_THREADS)

@@ -223,10 +223,40 @@ def threaded(threads: int, setting: str = "1", main: float = 18.0, machine: floa
 
 threads_of_a_server = threaded(40, "32")
 threads_set_in_the_script = threaded(51)
-FEW_THREADS: Mapping[str, Scene] = {
-    "threads that sleep": threaded(80, main=90.0),
-    "a setting that starts none": threaded(4, "32"),
-    "a default that each rank uses": threaded(9, "2", main=45.0),
-    "cores that are free": threaded(40, "32", machine=60.0, used=50.0),
+SETTINGS_ALONE: Mapping[str, Scene] = {
+    "a setting that starts few": threaded(6, "32"),
     "others that use the cores": threaded(40, "32", main=6.0, used=20.0),
 }
+FEW_THREADS: Mapping[str, Scene] = {
+    "threads that sleep": threaded(80, main=90.0),
+    "a default that each rank uses": threaded(9, "2", main=45.0),
+    "cores that are free": threaded(40, "32", machine=60.0, used=50.0),
+}
+
+
+def writing(doing: Doing, written: int = 4_000_000, read: int = 0, every: int = 1, stops: int | None = None) -> Scene:
+    """One process that writes and reads so many bytes a second."""
+    base = outside(doing, every=every, stops=stops)
+
+    def scene(second: int) -> Snapshot:
+        found = base(second)
+        (process,) = found.processes
+        moved = replace(
+            process, written_bytes=written * second, read_bytes=read * second, files_written=("/scratch/run/last.ckpt",)
+        )
+        return replace(found, processes=(moved,))
+
+    return scene
+
+
+flushes_each_step = writing(taking_turns("file", "runs"))
+flushes_often = writing(taking_turns("file", "runs", "runs"))
+UNTROUBLED_BY_FILES: Mapping[str, Scene] = {
+    "reads its data": writing(taking_turns("file", "runs"), written=100, read=4_000_000),
+    "copies what it reads": writing(taking_turns("file", "runs"), read=4_000_000),
+    "writes a log": writing(taking_turns("file", "runs"), written=2_000),
+    "one long checkpoint": writing(lambda second: "file" if 30 < second < 60 else "runs", written=40_000_000, every=30),
+    "a checkpoint now and then": writing(lambda second: "file" if second % 60 < 14 else "runs"),
+    "writes while other threads compute": writing(taking_turns("file", *(6 * ["runs"]))),
+}
+"""Processes that wait for files, or write, and whose loop is not held up by it."""

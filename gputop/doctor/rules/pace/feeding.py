@@ -17,6 +17,7 @@ from gputop.doctor.rules.pace.bursts import from_outside
 from gputop.doctor.rules.pace.main_threads import WAITS_SHARE, waits_itself
 from gputop.doctor.rules.pace.own_times import SHARE as OWN_SHARE
 from gputop.doctor.rules.pace.own_times import waits_by_own_times
+from gputop.doctor.rules.pace.writes import mostly_writes
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import RARELY_S, SELDOM_S, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.shared import cores_per_rank, utilization
@@ -221,9 +222,11 @@ D06 = Rule(
 def waits_for_data(evidence: Evidence, group: RankGroup) -> Judgement:
     """D01: by the journal, else by the times that the run logs itself, else by what is visible from outside."""
     judged = loader_bound(evidence, group) if group.run is not None else None
-    judged = judged or waits_by_own_times(evidence, group) or own_work(evidence, group)
-    if judged is not None or group.run is not None:
+    judged = judged or waits_by_own_times(evidence, group)
+    if judged is not None or mostly_writes(evidence, group):  # the rest of the time goes to what E07 reports
         return judged
+    if group.run is not None:
+        return own_work(evidence, group)
     seen = from_outside(evidence, group)
     return seen if isinstance(seen, Suspicion) else waits_itself(evidence, group) or seen
 

@@ -18,6 +18,8 @@ from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.rules.pace.own_times import evaluates_longer
 from gputop.doctor.rules.pace.saves import OFTEN_STEPS, SAVES_MIN, SHARE_MIN, SURE_SHARE, saves_too_often
+from gputop.doctor.rules.pace.writes import SHARE_MIN as WRITES_SHARE
+from gputop.doctor.rules.pace.writes import writes_in_the_loop
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.shared import real_gpu
@@ -223,7 +225,7 @@ def stalls_that_return(evidence: Evidence, group: RankGroup) -> Judgement:
             "The length and frequency of the pauses are intentional.",
         )
         return Suspicion(finding, 3.0)
-    return saves_too_often(evidence, group) or evaluates_longer(evidence, group)
+    return saves_too_often(evidence, group) or writes_in_the_loop(evidence, group) or evaluates_longer(evidence, group)
 
 
 E07 = Rule(
@@ -233,7 +235,7 @@ E07 = Rule(
     title="The loop stalls at regular intervals",
     severities=("warning", "info"),
     confidences=("likely", "possible"),
-    needs=("journal: step_s, checkpoint_s, phase/evaluation, gc_s, cuda/step_s",),
+    needs=("journal: step_s, checkpoint_s, phase/evaluation, gc_s, cuda/step_s", "/proc: waits for files, bytes written"),
     window_s=3.0,
     every_s=RARELY_S,
     threshold=(
@@ -241,7 +243,9 @@ E07 = Rule(
         f"intervals of at least {PERIOD_MIN} steps that vary by less than {STALL_VARIATION:.0%} (only possible if each call of "
         f"the model without gradients takes less than {PLAYS_SHARE:.1%} of a step; not if the GPU works through more than half "
         f"of each pause, by CUDA events); or {SAVES_MIN} checkpoints, {OFTEN_STEPS:g} steps apart or less on average, that "
-        f"take {SHARE_MIN:.0%} of the time (likely from {SURE_SHARE:.0%}); or evaluations that take longer than training, "
+        f"take {SHARE_MIN:.0%} of the time (likely from {SURE_SHARE:.0%}); or a main thread that waits for files in "
+        f"{WRITES_SHARE:.0%} of all samples, of a process that writes and hardly reads, while steps advance (likely from "
+        f"{SURE_SHARE:.0%}); or evaluations that take longer than training, "
         "according to the run's own numbers"
     ),
     mechanism=(

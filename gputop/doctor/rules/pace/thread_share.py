@@ -20,15 +20,18 @@ MAIN_SHARE_MAX = 1 / 3
 """A main thread with less of the CPU time of its process has many threads compute for it: measured 0.2 with 24 threads."""
 USED_UP_PERCENT = 90.0
 """From this use of all cores on, threads wait for each other (our choice)."""
-RANKS_SHARE_MIN = 0.4
-"""The ranks themselves use at least this fraction of the cores, beside other programs (our choice)."""
+RANKS_SHARE_MIN = 0.25
+"""The ranks themselves use at least this fraction of the cores, even beside other programs (our choice)."""
 BUSY_PERCENT = 60.0
 """Busier GPUs do not wait for the CPU (our choice)."""
 HOLD_S = 10.0
 
 
 def too_many_threads(evidence: Evidence, group: RankGroup) -> Judgement:
-    """Judge D02 by threads: several for each core, which use up all cores while the main threads wait for them."""
+    """Judge D02 by threads: several for each core, on cores that are used up.
+
+    A setting alone makes the finding possible: libraries such as MKL, and small tensors, use fewer threads than they may.
+    """
     host = host_of(evidence)
     if host is None or not host.cpu_count or not evidence.is_warm(group):
         return None
@@ -43,29 +46,32 @@ def too_many_threads(evidence: Evidence, group: RankGroup) -> Judgement:
     set_by = [_set_for(member) for member in members]
     wanted = [number for number, _ in set_by if number is not None]
     counted = sum(member.process.thread_count or 0 for member in members if member.process is not None)
-    known = len(wanted) == len(members) and sum(wanted) >= TIMES_CORES * cores and counted >= sum(wanted)
-    if not known and counted < TIMES_CORES_COUNTED * cores:
+    known = len(wanted) == len(members) and sum(wanted) >= TIMES_CORES * cores
+    compute = _compute_beside_main(members, cores)
+    if not known and not (compute and counted >= TIMES_CORES_COUNTED * cores):
         return None
     number = sum(wanted) if known else counted
+    sure = known and compute and counted >= number
     each = max(1, int(cores) // len(members))
     ranks = words.count(len(members), "rank") if len(members) > 1 else "one process"
-    facts = [Fact(f"{ranks} with {number} threads, for {words.count(int(cores), 'core')}", number, "/proc/<pid>/stat")]
+    facts = [Fact(f"{ranks} with {counted} threads, for {words.count(int(cores), 'core')}", counted, "/proc/<pid>/stat")]
     if known:
         facts.append(Fact(f"{set_by[0][1]} for each", max(wanted), "journal: settings" if group.run else "/proc/<pid>/environ"))
     facts.append(_main_fact(members))
-    facts.append(Fact(f"the machine's cores are used to {host.cpu_percent:.0f}%", host.cpu_percent, "/proc/stat"))
+    if host.cpu_percent is not None:
+        facts.append(Fact(f"the machine's cores are used to {host.cpu_percent:.0f}%", host.cpu_percent, "/proc/stat"))
     finding = tracked.about(
         group,
         "D02",
         "warning",
-        "likely" if known else "possible",
-        f"{number} threads of {ranks} share {words.count(int(cores), 'core')}",
+        "likely" if sure else "possible",
+        f"{number} threads of {ranks} {'share' if sure or not known else 'may share'} {words.count(int(cores), 'core')}",
         [*facts, *utilization(evidence, tracked.used_devices(group))],
         "Each operation on the CPU is divided among all threads of its process and ends with the last of them. With more "
         "threads than cores, some of them wait for a core, and the others for those. The number often comes from a larger "
         "machine: OMP_NUM_THREADS, torch.set_num_threads, or a container that sees all cores of its host.",
         f"OMP_NUM_THREADS={each} {fixes.own_command(group)}\ntorch.set_num_threads({each})  # instead, if the script sets it",
-        f"With {each} of them per rank, a step takes as long as now.",
+        f"The script sets a number of its own, or a step takes as long with {each} per rank.",
     )
     return Suspicion(finding, HOLD_S)
 
@@ -79,24 +85,31 @@ def _cores(members: list[Member], machine: int, quota: float | None) -> float:
 
 
 def _used_up(members: list[Member], cores: float, machine_percent: float | None) -> bool:
-    """Return whether no core is free, and other threads than the main ones use most of what the ranks use."""
-    if machine_percent is None:
-        return False
+    """Return whether no core is free: of the machine, or of those that a quota or a mask leaves to the ranks."""
+    used = _used(members)
+    return used is not None and ((machine_percent or 0.0) >= USED_UP_PERCENT or used[0] >= USED_UP_PERCENT * cores)
+
+
+def _compute_beside_main(members: list[Member], cores: float) -> bool:
+    """Return whether other threads than the main ones use most of what the ranks use, and that is much of the cores."""
+    used = _used(members)
+    return used is not None and used[0] >= 100 * RANKS_SHARE_MIN * cores and used[1] <= MAIN_SHARE_MAX * used[0]
+
+
+def _used(members: list[Member]) -> tuple[float, float] | None:
+    """Return what the ranks use of a core, in percent, and their main threads of that; None if it is not known of each."""
     used = main = 0.0
     for member in members:
         process = member.process
         if process is None or process.cpu_percent is None or process.main_thread_cpu_percent is None:
-            return False
+            return None
         used += process.cpu_percent
         main += process.main_thread_cpu_percent
-    # A quota or a mask of few cores is used up while the machine has free ones.
-    full = machine_percent >= USED_UP_PERCENT or used >= USED_UP_PERCENT * cores
-    return full and used >= 100 * RANKS_SHARE_MIN * cores and main <= MAIN_SHARE_MAX * used
+    return used, main
 
 
 def _main_fact(members: list[Member]) -> Fact:
-    used = sum(member.process.cpu_percent or 0.0 for member in members if member.process is not None)
-    main = sum(member.process.main_thread_cpu_percent or 0.0 for member in members if member.process is not None)
+    used, main = _used(members) or (0.0, 0.0)
     text = f"together they use {used:.0f}% of a core, their main threads {main:.0f}%"
     return Fact(text, round(main / used, 2) if used else None, "/proc/<pid>/task/<tid>/stat")
 
