@@ -125,7 +125,7 @@ class Doctor:
                 rule.id,
                 rule.family,
                 states.get(rule.id, "clean"),
-                rule.threshold,
+                "; ".join(rule.conditions),
                 tuple(sorted(roots.get(rule.id, ()))) if states.get(rule.id) == "explained" else (),
             )
             for rule in (*GROUP_RULES, *MACHINE_RULES)

@@ -20,6 +20,7 @@ from gputop.doctor.rules.support.rule import EVERYTHING, Rule, needs_tracking
 WIDTH = 80
 """Characters of a line: these pages are read in a terminal of the usual width."""
 PAGE = "docs/rules.md"
+_PAGE_WIDTH = 120
 _CHAPTERS = {
     "A": "Launching: the number of ranks, their devices, and the devices they see",
     "B": "nn.DataParallel",
@@ -108,10 +109,10 @@ def explanation(rule: Rule) -> str:
     """Return the full page of one rule, in lines of at most 80 characters."""
     blocks = [f"{rule.id}  {rule.title}\n{'-' * (len(rule.id) + 2 + len(rule.title))}\n{_levels(rule)}"]
     for name, text in _paragraphs(rule):
-        wrapped = textwrap.wrap(
-            text, WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False, break_long_words=False
-        )
-        blocks.append("\n".join([name, *wrapped]))
+        if isinstance(text, str):
+            blocks.append(f"{name}\n{_filled(text, WIDTH, '  ', '  ')}")
+        else:
+            blocks.append("\n".join([name, *(_filled(part, WIDTH, "  - ", "    ") for part in text)]))
     return "\n\n".join(blocks)
 
 
@@ -131,18 +132,21 @@ def markdown() -> str:
             chapter = rule.id[0]
             parts.append(f"## {_CHAPTERS[chapter]}\n")
         parts.append(f'<a id="{rule.id.lower()}"></a>\n### {rule.id} {rule.title}\n\n{_levels(rule)}\n')
-        items = [
-            textwrap.fill(
-                f"- **{name}{'' if name == _WHEN else '.'}** {text}",
-                120,
-                subsequent_indent="  ",
-                break_on_hyphens=False,
-                break_long_words=False,
-            )
-            for name, text in _paragraphs(rule)
-        ]
+        items = []
+        for name, text in _paragraphs(rule):
+            if isinstance(text, str):
+                items.append(_filled(f"**{name}{'' if name == _WHEN else '.'}** {text}", _PAGE_WIDTH, "- ", "  "))
+            else:
+                items.append(f"- **{name}**")
+                items += [_filled(part, _PAGE_WIDTH, "  - ", "    ") for part in text]
         parts.append("\n".join(items) + "\n")
     return "\n".join([*parts, textbook.markdown()])
+
+
+def _filled(text: str, width: int, first: str, rest: str) -> str:
+    return textwrap.fill(
+        text, width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False, break_long_words=False
+    )
 
 
 def _by_id() -> list[Rule]:
@@ -157,10 +161,13 @@ def _either(names: Sequence[str]) -> str:
     return " or ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
 
 
-def _paragraphs(rule: Rule) -> Iterable[tuple[str, str]]:
+def _paragraphs(rule: Rule) -> Iterable[tuple[str, str | tuple[str, ...]]]:
+    """Yield each paragraph's name and its text, or the items of a list."""
     yield "Why it happens", rule.mechanism
     yield "How it shows", rule.signature
-    yield _WHEN, f"{rule.threshold}." + (" These limits are estimates." if rule.estimated else "")
+    estimated = " These limits are estimates." if rule.estimated else ""
+    *others, last = rule.conditions
+    yield _WHEN, (*(f"{part};" for part in others), f"{last}.{estimated}") if others else f"{last}.{estimated}"
     yield "Looks like", rule.look_alike
     yield "Fix", rule.fix
     yield "Needs", f"{_needs(rule)}."

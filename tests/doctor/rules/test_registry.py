@@ -62,7 +62,10 @@ def test_a_rule_explains_itself(rule: Rule) -> None:
         assert "  " not in text, name
     assert not rule.title.endswith(".")
     assert len(rule.title) <= 60
-    assert not rule.threshold.endswith(".")
+    for condition in rule.conditions:
+        assert not condition.endswith((".", ";")), condition
+        assert "  " not in condition, condition
+        assert len(condition.split()) <= 60, f"split it into several conditions: {condition}"
     assert rule.needs
     assert "catalogue" not in repr(rule)
     assert list(rule.severities) == [level for level in SEVERITIES if level in rule.severities] != []

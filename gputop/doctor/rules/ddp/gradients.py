@@ -268,10 +268,11 @@ C03 = Rule(
     needs=("journal: model, process_group, parameters", "NCCL RAS"),
     every_s=EVERY_SNAPSHOT,
     threshold=(
-        f"several ranks, no wrapper, and no collective that could average gradients in {STEPS_MIN} steps; likely if there "
-        "are some and the weights differ, possible if there is more than one in each step, or the ranks have a process group "
-        f"and less than {APART_STEPS} steps; not if calls pass values on in each step or tensors as large as the largest "
-        "parameter, or different weights give the same loss"
+        f"several ranks, no wrapper, and no collective that could average gradients in {STEPS_MIN} steps",
+        "this is likely if there are some collectives and the weights differ, possible if there is more than one in each step, "
+        f"or the ranks have a process group and less than {APART_STEPS} steps",
+        "not if calls pass values on in each step or tensors as large as the largest parameter, or different weights give the "
+        "same loss",
     ),
     hides=("C05", "C10", "C11", "C12"),
     mechanism=("The launcher starts the ranks, but nothing connects them. Without DDP or FSDP, they exchange no gradients."),

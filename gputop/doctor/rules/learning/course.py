@@ -141,12 +141,13 @@ J02 = Rule(
     needs=("journal: loss since the run began, else its files or output",),
     every_s=RARELY_S,
     threshold=(
-        f"the median of the newest {NEWEST} losses is {GROWN_FROM_BEST:g} times the lowest average and {EXPLODED:g} times "
-        f"the first, or {GROWN_FROM_START:g} times the first after the run had learned (likely, unless the model is called "
-        f"without gradients between {ACTS_SHARE:.0%} of the steps, as in reinforcement learning, the run logs the growing "
-        f"weight of a term, its steps begin anew in each round, or it has fallen steadily to {FALLS_AGAIN:.0%} of its peak); "
-        f"or {BACK_AT_START:g} times the first (possible); only for a run with a single loss, or the sum of its losses, that "
-        "is always positive and is not called an objective"
+        f"the median of the newest {NEWEST} losses is {GROWN_FROM_BEST:g} times the lowest average and {EXPLODED:g} times the "
+        f"first, or {GROWN_FROM_START:g} times the first after the run had learned",
+        f"this is likely, unless the model is called without gradients between {ACTS_SHARE:.0%} of the steps, as in "
+        "reinforcement learning, the run logs the growing weight of a term, its steps begin anew in each round, or the loss "
+        f"has fallen steadily to {FALLS_AGAIN:.0%} of its peak",
+        f"that median is {BACK_AT_START:g} times the first (possible)",
+        "only for a run with a single loss, or the sum of its losses, that is always positive and is not called an objective",
     ),
     estimated=True,
     mechanism="A step that is too large makes the next gradients larger, and the next steps larger still.",
@@ -185,14 +186,14 @@ J03 = Rule(
     needs=("journal: loss since the run began and learning rate, else its files or output",),
     every_s=RARELY_S,
     threshold=(
-        f"every learning rate is below {VANISHED_RATE:g} for {ZERO_RATE_STEPS} steps (certain); "
-        f"or {SAME_VALUES} losses are equal to the last "
-        f"digit (likely); for printed values, which may be rounded, both are only possible (and "
-        f"{REDRAWN_TIMES} times as many losses as were ever equal before); 0 does not count if the loss was below "
-        f"{CONVERGED:.0%} of its initial value before; or "
-        f"after {FLAT_STEPS} steps the loss is within {FLAT_SHARE:.0%} of its initial "
-        f"value and never left a band of {FLAT_BAND:.0%} (possible); or neither {FLAT_VALUES} reports of the loss nor those of "
-        f"an evaluation's left a band of {FLAT_SHARE:.0%} (possible)"
+        f"every learning rate is below {VANISHED_RATE:g} for {ZERO_RATE_STEPS} steps (certain)",
+        f"{SAME_VALUES} losses are equal to the last digit (likely); 0 does not count if the loss was below {CONVERGED:.0%} of "
+        "its initial value before",
+        f"printed values may be rounded: then both are only possible (and {REDRAWN_TIMES} times as many losses as were ever "
+        "equal before)",
+        f"after {FLAT_STEPS} steps the loss is within {FLAT_SHARE:.0%} of its initial value and never left a band of "
+        f"{FLAT_BAND:.0%} (possible)",
+        f"neither {FLAT_VALUES} reports of the loss nor those of an evaluation's left a band of {FLAT_SHARE:.0%} (possible)",
     ),
     estimated=True,
     mechanism=(

@@ -104,10 +104,10 @@ H06 = Rule(
     every_s=RARELY_S,
     threshold=(
         f"after {WARM_UP_S:.0f} s, over {SPAN_MIN_S / 60:.0f} minutes or more, each eighth of the time adds at least "
-        f"{EVEN:.0%} of the mean of all eighths, {GROWTH_MIN_BYTES >> 20} MiB or more in total; full within {AHEAD:.0f} "
-        "times the observed span, and within a day; or so of the machine's memory, by each fifth of "
-        f"{HOST_SPAN_MIN_S:.0f} s or more, full within {HOST_AHEAD:.0f} times that, if what is available falls by "
-        f"{HOST_TAKEN_SHARE:.0%} of the growth (possible)"
+        f"{EVEN:.0%} of the mean of all eighths, {GROWTH_MIN_BYTES >> 20} MiB or more in total; full within {AHEAD:.0f} times "
+        "the observed span, and within a day",
+        f"so of the machine's memory, by each fifth of {HOST_SPAN_MIN_S:.0f} s or more: full within {HOST_AHEAD:.0f} times "
+        f"that, if what is available falls by {HOST_TAKEN_SHARE:.0%} of the growth (possible)",
     ),
     estimated=True,
     mechanism="Each step leaves tensors behind that the script still refers to.",

@@ -108,10 +108,11 @@ D02 = Rule(
     needs=_PROC,
     window_s=D02_HOLD_S,
     threshold=(
-        f"more workers than cores and CPU pressure above {PRESSURE_PERCENT:.0f}% (likely); or a quota that "
-        f"throttles over {THROTTLED_SHARE:.0%} of its periods (certain); or ranks set to {TIMES_CORES} threads for each core, "
-        f"on cores used to {USED_UP_PERCENT:.0f}%, while the GPUs wait (possible; likely if the threads exist and use most of "
-        f"the ranks' CPU time), or with {TIMES_CORES_COUNTED} such threads for each core (possible)"
+        f"more workers than cores and CPU pressure above {PRESSURE_PERCENT:.0f}% (likely)",
+        f"a quota throttles over {THROTTLED_SHARE:.0%} of its periods (certain)",
+        f"ranks set to {TIMES_CORES} threads for each core, on cores used to {USED_UP_PERCENT:.0f}%, while the GPUs wait "
+        "(possible; likely if the threads exist and use most of the ranks' CPU time)",
+        f"ranks with {TIMES_CORES_COUNTED} such threads for each core (possible)",
     ),
     hides=("D01", "E02", "F04"),
     mechanism=(

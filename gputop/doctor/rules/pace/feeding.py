@@ -242,11 +242,13 @@ D01 = Rule(
     window_s=3.0,
     every_s=SELDOM_S,
     threshold=(
-        f"waiting for data takes {WARN_SHARE:.0%} of the time (severe: {SEVERE_SHARE:.0%}), by sums over {STEPS_MIN} or "
-        "more steps, on the median rank; from outside: bursts of work, and a loader that is busy (likely), or main threads "
-        f"that wait in {WAITS_SHARE:.0%} of all samples, though steps advance (possible); by times that "
-        f"the run logs itself: {OWN_SHARE:.0%} (likely); without a loader, {OWN_WORK_SHARE:.0%} of each step outside all "
-        f"phases, with GPUs below {BUSY_PERCENT:.0f}% (possible)"
+        f"waiting for data takes {WARN_SHARE:.0%} of the time (severe: {SEVERE_SHARE:.0%}), by sums over {STEPS_MIN} or more "
+        "steps, on the median rank",
+        f"by times that the run logs itself: {OWN_SHARE:.0%} (likely)",
+        f"without a loader, {OWN_WORK_SHARE:.0%} of each step passes outside all phases, with GPUs below {BUSY_PERCENT:.0f}% "
+        "(possible)",
+        "from outside: bursts of work, and a loader that is busy (likely), or main threads that wait in "
+        f"{WAITS_SHARE:.0%} of all samples, though steps advance (possible)",
     ),
     hides=("E02", "E01", "E07", "D05", "B08"),
     hides_if=lambda finding: finding.confidence != "possible",

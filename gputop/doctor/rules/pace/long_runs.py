@@ -242,11 +242,12 @@ E07 = Rule(
         f"{STALLS_MIN} steps of {STALL_FACTOR:.0f} times the median that take {STALL_SHARE_MIN:.0%} of the time or more, at "
         f"intervals of at least {PERIOD_MIN} steps that vary by less than {STALL_VARIATION:.0%} (only possible if each call of "
         f"the model without gradients takes less than {PLAYS_SHARE:.1%} of a step; not if the GPU works through more than half "
-        f"of each pause, by CUDA events); or {SAVES_MIN} checkpoints, {OFTEN_STEPS:g} steps apart or less on average, that "
-        f"take {SHARE_MIN:.0%} of the time (likely from {SURE_SHARE:.0%}); or a main thread that waits for files in "
-        f"{WRITES_SHARE:.0%} of all samples, of a process that writes and hardly reads, while steps advance (likely from "
-        f"{SURE_SHARE:.0%}); or evaluations that take longer than training, "
-        "according to the run's own numbers"
+        "of each pause, by CUDA events)",
+        f"{SAVES_MIN} checkpoints, {OFTEN_STEPS:g} steps apart or less on average, take {SHARE_MIN:.0%} of the time (likely "
+        f"from {SURE_SHARE:.0%})",
+        f"a main thread waits for files in {WRITES_SHARE:.0%} of all samples, in a process that writes and hardly reads, while "
+        f"steps advance (likely from {SURE_SHARE:.0%})",
+        "evaluations take longer than training, according to the run's own numbers",
     ),
     mechanism=(
         "A checkpoint, an evaluation, the end of an epoch or garbage collection blocks the loop. If only one rank does it, "

@@ -108,12 +108,13 @@ E10 = Rule(
     needs=("journal: step_s since the run began, else a throughput, or the times of its losses, in its files or output",),
     every_s=RARELY_S,
     threshold=(
-        f"over {SPAN_MIN_S:.0f} s or more ({VALUES_MIN} values of a throughput), a step takes {SLOWER:g} times as long in "
-        f"the last eighth of the run as in the first, and {SURE_SHARE:.0%} of all pairs of eighths rise (from {VALUES_FEW} "
-        f"values, or by the times of an untracked run's losses over {SPAN_BY_TIMES_S:.0f} s: {SLOWER_OF_FEW:g} times, and all "
-        f"pairs if it is less than {MUCH_SLOWER:g} times); not if the samples per second stay the same; {TAKEN_TEXT}, "
-        f"if the run logs rewards, or if it has logged {2 * PARTS_FEW} losses or a few more and the last part takes "
-        f"{MUCH_SLOWER:g} times as long as the first"
+        f"over {SPAN_MIN_S:.0f} s or more ({VALUES_MIN} values of a throughput), a step takes {SLOWER:g} times as long in the "
+        f"last eighth of the run as in the first, and {SURE_SHARE:.0%} of all pairs of eighths rise; not if the samples per "
+        "second stay the same",
+        f"the same from {VALUES_FEW} values, or by the times of an untracked run's losses over {SPAN_BY_TIMES_S:.0f} s: "
+        f"{SLOWER_OF_FEW:g} times, and all pairs if it is less than {MUCH_SLOWER:g} times",
+        f"either is {TAKEN_TEXT}, if the run logs rewards, or if it has logged {2 * PARTS_FEW} losses or a few more and the "
+        f"last part takes {MUCH_SLOWER:g} times as long as the first",
     ),
     estimated=True,
     mechanism="The script keeps something from each step and processes all of it in later steps.",

@@ -139,8 +139,8 @@ F02 = Rule(
     window_s=3.0,
     every_s=SELDOM_S,
     threshold=(
-        f"{SCORE_TEXT} explained by one rank's forward pass; {TAKEN_TEXT}; or {ROUNDS_TEXT}, and as many of them between two "
-        "pauses (possible)"
+        f"{SCORE_TEXT} explained by one rank's forward pass; {TAKEN_TEXT}",
+        f"{ROUNDS_TEXT}, and as many of them between two pauses (possible)",
     ),
     hides=("E06", "F04"),
     mechanism=(
@@ -255,9 +255,10 @@ F05 = Rule(
     window_s=3.0,
     every_s=SELDOM_S,
     threshold=(
-        f"{SCORE_TEXT} explained by one rank's work between steps, while its GPU idles (if its times are known); from outside, "
-        f"on CPUs: steps advance, the main thread of one rank runs in {RUNS_SHARE:.0%} of all samples, and those of the others "
-        f"wait for another thread in {LOCK_SHARE:.0%} (possible); {TAKEN_TEXT}"
+        f"{SCORE_TEXT} explained by one rank's work between steps, while its GPU idles (if its times are known)",
+        f"from outside, on CPUs: steps advance, the main thread of one rank runs in {RUNS_SHARE:.0%} of all samples, and those "
+        f"of the others wait for another thread in {LOCK_SHARE:.0%} (possible)",
+        f"either is {TAKEN_TEXT}",
     ),
     hides=("E06", "F04"),
     mechanism=(

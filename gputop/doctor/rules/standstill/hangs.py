@@ -93,29 +93,32 @@ G01 = Rule(
     every_s=EVERY_SNAPSHOT,
     threshold=(
         "a rank reports no step for 30 s or ten usual steps, outside evaluation, checkpoints and compilation, and the script "
-        "logs nothing any more (possible "
-        f"after a third of that, if one rank idles and all others wait for it; or after {QUIET_HOLD_S:.0f} s and "
-        f"{QUIET_STEPS:.0f} usual steps if no rank reports anything, or after {LONG_PAUSE_S:.0f} s and "
-        f"{LONGER_THAN_PAUSES:.0f} times the longest pause while one rank evaluates or writes and all others wait); "
-        f"certain if NCCL's or torch's counts differ "
-        f"and have not changed for {collective_counts.STILL_S:.0f} s, or a process is stopped; before the first step, ranks "
-        f"wait for {LIKELY_S:.0f} s for one that uses no CPU, disk or GPU (possible from {POSSIBLE_S:.0f} s), or all of them "
-        "wait in different collectives (certain); from outside: "
-        f"{SPIN_PERCENT:.0f}% utilization at {SPIN_POWER_SHARE:.0%} of the power limit, or {FALLEN_SHARE:.0%} of the power at "
-        f"work, for {SPIN_HOLD_S:.0f} s (possible), while the GPUs and processes of other ranks idle, no backward thread runs "
-        "for as long, or no step is logged (likely); or all ranks have "
-        f"connected and worked, and now use no CPU, disk or GPU for {REST_HOLD_S:.0f} s and {LONGER_THAN_BEFORE:.0f} times "
-        f"the longest rest after which they resumed, or for {FED_HOLD_S:.0f} s if a process of the same user works on a GPU "
-        f"(possible; after {LOCK_HOLD_S:.0f} s if every main thread waits for another thread; if its output shows that no step "
-        f"has ended for {STOOD_MIN_S:.0f} s and {LONGER_THAN_STEPS:.0f} times the longest step, also while a rank "
-        f"sleeps, or {WORKS_HOLD_S:.0f} s later while it works or waits for something else, and likely after "
-        f"{SURE_AFTER_S:.0f} s; the rank that may be behind by /proc or by the ranks' TCP connections is named if all others "
-        f"wait for a thread, without output after {LOCK_HOLD_S:.0f} s, {REST_HOLD_S:.0f} s if none was seen to work, or "
-        f"{FED_HOLD_S:.0f} s if it works; if some ranks have connected and then waited for {IDLE_SPAN_S:.0f} s, while the "
-        f"others make steps, possible); or no step ends, and for {DEADLOCK_HOLD_S:.0f} s every thread of a process waits for "
-        "another one of the same process (likely); or a single process that is no session makes no step, uses no CPU, disk or "
-        f"GPU, and waits for one thing for {OTHERS_HOLD_S:.0f} s more ({OWN_HOLD_S:.0f} s for a thread or program of its "
-        "own, possible), or for input before its first step"
+        "logs nothing any more (possible after a third of that, if one rank idles and all others wait for it)",
+        f"no rank reports anything for {QUIET_HOLD_S:.0f} s and {QUIET_STEPS:.0f} usual steps (possible)",
+        f"one rank evaluates or writes, and all others wait, for {LONG_PAUSE_S:.0f} s and {LONGER_THAN_PAUSES:.0f} times the "
+        "longest pause (possible)",
+        f"a process is stopped, or NCCL's or torch's counts differ and have not changed for {collective_counts.STILL_S:.0f} s "
+        "(certain)",
+        f"before the first step, ranks wait for {LIKELY_S:.0f} s for one that uses no CPU, disk or GPU (possible from "
+        f"{POSSIBLE_S:.0f} s), or all of them wait in different collectives (certain)",
+        f"from outside: a GPU shows {SPIN_PERCENT:.0f}% utilization at {SPIN_POWER_SHARE:.0%} of the power limit, or "
+        f"{FALLEN_SHARE:.0%} of the power at work, for {SPIN_HOLD_S:.0f} s (possible; likely while the GPUs and processes of "
+        "other ranks idle, no backward thread runs for as long, or no step is logged)",
+        "from outside: all ranks have connected and worked, and now use no CPU, disk or GPU, for "
+        f"{REST_HOLD_S:.0f} s and {LONGER_THAN_BEFORE:.0f} times the longest rest after which they resumed, or for "
+        f"{FED_HOLD_S:.0f} s if a process of the same user works on a GPU (possible; after {LOCK_HOLD_S:.0f} s if every main "
+        "thread waits for another thread)",
+        f"by the output of such a run, no step has ended for {STOOD_MIN_S:.0f} s and {LONGER_THAN_STEPS:.0f} times the longest "
+        f"step: also while a rank sleeps, or {WORKS_HOLD_S:.0f} s later while it works or waits for something else (possible; "
+        f"likely after {SURE_AFTER_S:.0f} s)",
+        "by /proc or the ranks' TCP connections, a rank may be behind, and all others wait for a thread: it is named, without "
+        f"output after {LOCK_HOLD_S:.0f} s, {REST_HOLD_S:.0f} s if none was seen to work, or {FED_HOLD_S:.0f} s if it works",
+        f"some ranks have connected and then waited for {IDLE_SPAN_S:.0f} s, while the others make steps (possible)",
+        f"no step ends, and for {DEADLOCK_HOLD_S:.0f} s every thread of a process waits for another one of the same process "
+        "(likely)",
+        "a single process that is no session makes no step, uses no CPU, disk or GPU, and waits for one thing for "
+        f"{OTHERS_HOLD_S:.0f} s more ({OWN_HOLD_S:.0f} s for a thread or program of its own, possible), or for input before "
+        "its first step",
     ),
     hides=HANG_SYMPTOMS,
     mechanism=(

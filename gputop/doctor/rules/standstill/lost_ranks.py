@@ -82,14 +82,15 @@ G04 = Rule(
     window_s=2.0,
     every_s=EVERY_SNAPSHOT,
     threshold=(
-        f"a rank has failed or was killed while others are alive and complete no step for {STILL_S:.0f} s "
-        "(likely if the end of each such rank follows from another rank's, which was not seen); or one has finished and all "
-        "others wait in a collective; or all have ended and nothing else explains it (from outside, or if other ranks "
-        "are on other machines: what they print only follows from a rank that was gone; likely if their "
-        "launcher reports a failure, else possible); or "
-        f"NCCL reports a rank dead and no count changes for {G04_COUNTS_S:.0f} s; or, from outside, ranks that were seen (or "
-        f"whose GPUs are free) have no process, none of the others runs backward for {STOOD_S:.0f} s, and all of those wait: "
-        "they use no CPU and no disk, or their GPU polls (likely; possible if only one is left)"
+        f"a rank has failed or was killed while others are alive and complete no step for {STILL_S:.0f} s (likely if the end "
+        "of each such rank follows from another rank's, which was not seen)",
+        "one rank has finished, and all others wait in a collective",
+        "all have ended and nothing else explains it (from outside, or if other ranks are on other machines: what they print "
+        "only follows from a rank that was gone; likely if their launcher reports a failure, else possible)",
+        f"NCCL reports a rank dead, and no count changes for {G04_COUNTS_S:.0f} s",
+        "from outside: ranks that were seen (or whose GPUs are free) have no process, none of the others runs backward for "
+        f"{STOOD_S:.0f} s, and all of those wait: they use no CPU and no disk, or their GPU polls (likely; possible if only "
+        "one is left)",
     ),
     hides=("G01", "G02", "G03", "A02", "LOG", "K02", "K03"),
     hides_if=_others_wait,

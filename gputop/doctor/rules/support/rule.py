@@ -74,8 +74,9 @@ class Rule:
     """Interval between judgements, in seconds, while nothing is suspected."""
     estimated: bool = False
     """Whether its limits are estimates that nobody has measured on a GPU."""
-    threshold: str
-    """When it reports, in words and with its limits. The names of texts come from ``doctor/logs/patterns``."""
+    threshold: str | tuple[str, ...]
+    """When it reports, in words and with its limits: one sentence, or several conditions and what limits them. The names of
+    texts come from ``doctor/logs/patterns``."""
     hides: tuple[str, ...] = ()
     """Ids of the rules whose findings it explains, in the same group or on the same device; or ``EVERYTHING``."""
     hides_if: Callable[[Finding], bool] | None = None
@@ -99,6 +100,11 @@ class Rule:
             raise ValueError(f"Rule {self.id} needs either judge or judge_machine.")
         if (self.hides_if is None) != (not self.hides_when):
             raise ValueError(f"Rule {self.id} needs hides_if and hides_when together.")
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """The parts of ``threshold``; a single one is the whole sentence."""
+        return (self.threshold,) if isinstance(self.threshold, str) else self.threshold
 
     @property
     def without_tracking(self) -> Literal["whole", "part", "none"]:
