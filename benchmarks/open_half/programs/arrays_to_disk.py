@@ -9,7 +9,7 @@ out = a.out or tempfile.mkdtemp()
 torch.manual_seed(5)
 W1 = torch.nn.Parameter(torch.randn(300, 1500) / 17)
 W2 = torch.nn.Parameter(torch.randn(1500, 10) / 38)
-optim = torch.optim.SGD([W1, W2], lr=0.05, momentum=0.9)
+optim = torch.optim.SGD([W1, W2], lr=0.005, momentum=0.9)
 teacher = torch.randn(300, 10)
 for it in range(10**8):
     x = torch.randn(64, 300)

@@ -15,11 +15,12 @@ _CALLS = {
     "x86_64": {0: "read", 17: "read", 19: "read", 1: "write", 18: "write", 20: "write", 35: "sleep", 230: "sleep", 23: "select",
                270: "select", 7: "poll", 271: "poll", 232: "poll", 281: "poll", 441: "poll", 202: "lock", 45: "receive",
                47: "receive", 43: "receive", 288: "receive", 208: "disk", 426: "disk", 2: "open", 257: "open", 74: "sync",
-               75: "sync", 61: "child", 247: "child", 72: "file lock", 73: "file lock"},
+               75: "sync", 26: "sync", 162: "sync", 277: "sync", 306: "sync", 61: "child", 247: "child", 72: "file lock",
+               73: "file lock"},
     "aarch64": {63: "read", 67: "read", 65: "read", 64: "write", 68: "write", 66: "write", 101: "sleep", 115: "sleep",
                 72: "select", 73: "poll", 22: "poll", 441: "poll", 98: "lock", 207: "receive", 212: "receive", 202: "receive",
-                242: "receive", 4: "disk", 426: "disk", 56: "open", 82: "sync", 83: "sync", 260: "child", 95: "child",
-                25: "file lock", 32: "file lock"},
+                242: "receive", 4: "disk", 426: "disk", 56: "open", 82: "sync", 83: "sync", 81: "sync", 84: "sync", 227: "sync",
+                267: "sync", 260: "child", 95: "child", 25: "file lock", 32: "file lock"},
 }  # fmt: skip
 """System calls that show what a thread waits for, by machine and number."""
 _WORDS = {"sleep": "sleep", "poll": "events", "select": "events", "lock": "lock", "receive": "socket", "child": "child"}

@@ -54,11 +54,14 @@ def test_threads_for_a_larger_machine_share_the_cores() -> None:
     assert (counted.confidence, counted.title) == ("possible", "102 threads of 2 ranks share 2 cores")
 
 
-@pytest.mark.parametrize("name", scenes.SETTINGS_ALONE)
-def test_a_setting_for_a_larger_machine_may_be_too_high(name: str) -> None:
-    finding = told(scenes.SETTINGS_ALONE[name], "D02", 60)
+def test_a_setting_for_a_larger_machine_is_only_information() -> None:
+    finding = told(scenes.threads_that_do_not_exist, "D02", 60)
     assert finding is not None
-    assert (finding.confidence, finding.title) == ("possible", "64 threads of 2 ranks may share 2 cores")
+    assert (finding.severity, finding.confidence) == ("info", "possible")
+    assert finding.title == "2 ranks are set to 64 threads on 2 cores"
+    crowded = told(scenes.threads_beside_others, "D02", 60)
+    assert crowded is not None
+    assert (crowded.severity, crowded.confidence) == ("warning", "possible"), "others may be what takes the cores"
 
 
 @pytest.mark.parametrize("name", scenes.FEW_THREADS)

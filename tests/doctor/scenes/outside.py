@@ -223,10 +223,8 @@ def threaded(threads: int, setting: str = "1", main: float = 18.0, machine: floa
 
 threads_of_a_server = threaded(40, "32")
 threads_set_in_the_script = threaded(51)
-SETTINGS_ALONE: Mapping[str, Scene] = {
-    "a setting that starts few": threaded(6, "32"),
-    "others that use the cores": threaded(40, "32", main=6.0, used=20.0),
-}
+threads_that_do_not_exist = threaded(6, "32")
+threads_beside_others = threaded(40, "32", main=6.0, used=20.0)
 FEW_THREADS: Mapping[str, Scene] = {
     "threads that sleep": threaded(80, main=90.0),
     "a default that each rank uses": threaded(9, "2", main=45.0),

@@ -111,7 +111,7 @@ D02 = Rule(
         f"more workers than cores and CPU pressure above {PRESSURE_PERCENT:.0f}% (likely)",
         f"a quota throttles over {THROTTLED_SHARE:.0%} of its periods (certain)",
         f"ranks set to {TIMES_CORES} threads for each core, on cores used to {USED_UP_PERCENT:.0f}%, while the GPUs wait "
-        "(possible; likely if the threads exist and use most of the ranks' CPU time)",
+        "(possible, info unless as many threads exist; likely if they use most of the ranks' CPU time)",
         f"ranks with {TIMES_CORES_COUNTED} such threads for each core (possible)",
     ),
     hides=("D01", "E02", "F04"),

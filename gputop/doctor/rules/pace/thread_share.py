@@ -30,7 +30,7 @@ HOLD_S = 10.0
 def too_many_threads(evidence: Evidence, group: RankGroup) -> Judgement:
     """Judge D02 by threads: several for each core, on cores that are used up.
 
-    A setting alone makes the finding possible: libraries such as MKL, and small tensors, use fewer threads than they may.
+    A setting alone is only information: torch and MKL use fewer threads than they may, at least in some versions.
     """
     host = host_of(evidence)
     if host is None or not host.cpu_count or not evidence.is_warm(group):
@@ -43,7 +43,8 @@ def too_many_threads(evidence: Evidence, group: RankGroup) -> Judgement:
         (load := evidence.load(uuid)) is None or load.mean_percent >= BUSY_PERCENT for uuid in group.used
     ):
         return None
-    set_by = [_set_for(member) for member in members]
+    each = max(1, int(cores) // len(members))
+    set_by = [_set_for(member, each) for member in members]
     wanted = [number for number, _ in set_by if number is not None]
     counted = sum(member.process.thread_count or 0 for member in members if member.process is not None)
     known = len(wanted) == len(members) and sum(wanted) >= TIMES_CORES * cores
@@ -51,8 +52,8 @@ def too_many_threads(evidence: Evidence, group: RankGroup) -> Judgement:
     if not known and not (compute and counted >= TIMES_CORES_COUNTED * cores):
         return None
     number = sum(wanted) if known else counted
-    sure = known and compute and counted >= number
-    each = max(1, int(cores) // len(members))
+    exist = counted >= number
+    sure = known and compute and exist
     ranks = words.count(len(members), "rank") if len(members) > 1 else "one process"
     facts = [Fact(f"{ranks} with {counted} threads, for {words.count(int(cores), 'core')}", counted, "/proc/<pid>/stat")]
     if known:
@@ -63,9 +64,12 @@ def too_many_threads(evidence: Evidence, group: RankGroup) -> Judgement:
     finding = tracked.about(
         group,
         "D02",
-        "warning",
+        "warning" if exist else "info",
         "likely" if sure else "possible",
-        f"{number} threads of {ranks} {'share' if sure or not known else 'may share'} {words.count(int(cores), 'core')}",
+        f"{number} threads of {ranks} share {words.count(int(cores), 'core')}"
+        if exist
+        else f"{tracked.capital(ranks)} {'are' if len(members) > 1 else 'is'} set to {number} threads on "
+        f"{words.count(int(cores), 'core')}",
         [*facts, *utilization(evidence, tracked.used_devices(group))],
         "Each operation on the CPU is divided among all threads of its process and ends with the last of them. With more "
         "threads than cores, some of them wait for a core, and the others for those. The number often comes from a larger "
@@ -114,12 +118,17 @@ def _main_fact(members: list[Member]) -> Fact:
     return Fact(text, round(main / used, 2) if used else None, "/proc/<pid>/task/<tid>/stat")
 
 
-def _set_for(member: Member) -> tuple[int | None, str]:
-    """Return how many threads a rank is to compute with, and the setting in words; None if nothing says so."""
+def _set_for(member: Member, fair: int) -> tuple[int | None, str]:
+    """Return how many threads a rank is to compute with, and the setting in words; None if nothing says so.
+
+    Torch may use fewer threads than OMP_NUM_THREADS says; if it uses a ``fair`` number, the variable does not matter.
+    """
     settings = facts_of(member.journal).settings if member.journal is not None else None
-    if settings is not None and settings.threads:
-        return settings.threads, f"torch.get_num_threads() is {settings.threads}"
+    own = settings.threads if settings is not None else None
     environment = member.process.environment if member.process is not None else None
     value = dict(environment.settings).get("OMP_NUM_THREADS", "") if environment is not None else ""
     first = value.split(",")[0].strip()
-    return (int(first), f"OMP_NUM_THREADS={first}") if first.isdecimal() and len(first) < 6 else (None, "")
+    number = int(first) if first.isdecimal() and len(first) < 6 else None
+    if own is not None and (own <= fair or own >= (number or 0)):
+        return own, f"torch.get_num_threads() is {own}"
+    return number, f"OMP_NUM_THREADS={first}"
