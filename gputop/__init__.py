@@ -8,7 +8,7 @@ costs a training script nothing; a test guards what it may load.
 import sys
 
 from gputop.tracking.import_hook import arm
-from gputop.tracking.journal.nothing import instead_of
+from gputop.tracking.journal.nothing import instead_of as _instead_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,14 +57,14 @@ def __getattr__(name: str) -> object:
     if home is None:
         raise AttributeError(f"module 'gputop' has no attribute {name!r}")
     if sys.is_finalizing():
-        return instead_of(name)
+        return _instead_of(name)
     try:
         from importlib import import_module
 
         module = import_module(home)
     except Exception as error:  # noqa: BLE001 - no descriptor or no memory is left; the next use tries again
         _say_missing(error)
-        return instead_of(name)
+        return _instead_of(name)
     if name in _RUN_ATTRIBUTES:
         return module.active(name)
     value: object = module if home == f"gputop.{name}" else getattr(module, name)
