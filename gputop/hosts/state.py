@@ -115,7 +115,8 @@ class HostStatus:
     @property
     def sentence(self) -> str:
         """The host, its state, and what is wrong, in words."""
-        return f"{self.host}: {WORDS[self.state]}. {self.message or ''} {self.hint or ''}".strip()
+        message = self.message or ("It has not answered yet." if self.state == "connecting" else "")
+        return f"{self.host}: {WORDS[self.state]}. {message} {self.hint or ''}".strip()
 
 
 _SSH_WORDS: Sequence[tuple[str, HostState, str, str]] = (

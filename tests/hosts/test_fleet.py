@@ -66,3 +66,8 @@ def test_a_host_that_is_added_while_others_are_started_is_started_once() -> None
     fleet.start()
     adding.join(DEADLINE_S)
     assert sorted(done) == ["start a", "start b", "start c"]
+
+
+def test_a_host_that_connects_says_that_it_has_not_answered() -> None:
+    assert HostStatus("a").sentence == "a: connecting. It has not answered yet."
+    assert HostStatus("a", "live").sentence == "a: live."
