@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from gputop.jobs.output.follower import Backlog
 from gputop.process import ProcessRun
+from gputop.sources.host import procfs
 from gputop.untracked.kinds import LOG_NAMES, kind_of
 from gputop.untracked.pipelines import Pipelines, identity_of_pipe
 
@@ -23,6 +24,8 @@ TAIL = Backlog(0, READ_BYTES)
 """The newest value matters more than the past: one read, some ten thousand lines, covers both."""
 HANDLES = 4096
 """Maximum number of a process's descriptors to examine."""
+SRUN = "srun"
+"""The name of a launcher, and of the process through which the tasks of a step print."""
 LOGS_MAX = 4
 """Maximum number of logs per rank."""
 
@@ -113,7 +116,7 @@ def files_of(run: ProcessRun) -> dict[int, tuple[OutputFile, ...]]:
     """Return the files that show a run's progress, by rank.
 
     Files that only one rank prints to are that rank's. If ranks share a file, or print through their launcher, it counts as
-    rank 0's.
+    rank 0's, or as that of the first of them if others have files of their own.
     """
     numbers = {rank.pid: rank.rank if rank.rank is not None else place for place, rank in enumerate(run.ranks)}
     pipelines = Pipelines()
@@ -126,7 +129,26 @@ def files_of(run: ProcessRun) -> dict[int, tuple[OutputFile, ...]]:
         for number, files in by_rank.items()
     }
     own = {number: files for number, files in own.items() if files}
+    others = {number: files for number, files in by_rank.items() if number not in own and files}
+    if own and others:  # the first rank's may also be its launcher's: Slurm's step daemon has it open
+        own[min(others)] = tuple({file.identity: file for files in others.values() for file in files}.values())
     if own:
         return own
     shared = {file.identity: file for files in (*by_rank.values(), launcher) for file in files}
+    if not shared and run.launcher is not None and run.launcher.name == SRUN:
+        shared = {file.identity: file for pid in _clients_of(run) for file in (*output_files(pid), *_open_logs(pid))}
     return {0: tuple(shared.values())} if shared else {}
+
+
+def _clients_of(run: ProcessRun) -> list[int]:
+    """Return the processes of srun on this machine that belong to the job of a run: its tasks print through them."""
+    job = _slurm_job(run.ranks[0].pid)
+    pids = (pid for pid in procfs.list_pids() if procfs.read_thread_name(pid, pid) == SRUN)
+    return [pid for pid in sorted(pids) if job is not None and _slurm_job(pid) == job]
+
+
+def _slurm_job(pid: int) -> str | None:
+    try:
+        return (procfs.read_environ(pid) or {}).get("SLURM_JOB_ID")
+    except OSError:
+        return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -44,9 +44,21 @@ class Printing:
         with (self.folder / name).open("ab") as out:
             return self.start_into(out, scale)
 
-    def start_into(self, out: IO[bytes] | int, scale: float = 1.0) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-u", "-c", PRINTS, str(scale)]
-        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+    def start_into(
+        self, out: IO[bytes] | int, scale: float = 1.0, program: str = sys.executable, **variables: str
+    ) -> subprocess.Popen[bytes]:
+        return self._start([program, "-u", "-c", PRINTS, str(scale)], out, subprocess.STDOUT, variables)
+
+    def start_silent(self, errors: IO[bytes] | int) -> subprocess.Popen[bytes]:
+        """Start a process that prints nothing, and whose errors would go to ``errors``."""
+        return self._start(["sleep", "600"], subprocess.DEVNULL, errors, {})
+
+    def _start(
+        self, command: Sequence[str], out: IO[bytes] | int, errors: IO[bytes] | int, variables: Mapping[str, str]
+    ) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(
+            command, stdout=out, stderr=errors, stdin=subprocess.DEVNULL, env={**os.environ, **variables}
+        )
         self._started.append(process)
         return process
 
@@ -65,10 +77,12 @@ def printing(tmp_path: Path) -> Iterator[Printing]:
     started.end()
 
 
-def run_of(*processes: subprocess.Popen[bytes], launcher: subprocess.Popen[bytes] | None = None) -> ProcessRun:
+def run_of(
+    *processes: subprocess.Popen[bytes], launcher: subprocess.Popen[bytes] | None = None, name: str = "torchrun"
+) -> ProcessRun:
     numbered = len(processes) > 1
     ranks = tuple(ProcessRank(process.pid, place if numbered else None) for place, process in enumerate(processes))
-    above = Ancestor(launcher.pid, "torchrun") if launcher is not None else None
+    above = Ancestor(launcher.pid, name) if launcher is not None else None
     return ProcessRun(f"pid:{processes[0].pid}", "train.py", ranks, above, started_at=1.0)
 
 
@@ -190,6 +204,32 @@ def test_ranks_that_print_through_their_launcher_have_its_curve(printing: Printi
     ranks = [printing.start_into(subprocess.DEVNULL) for _ in range(2)]
     reader, run = UntrackedCurves(), run_of(*ranks, launcher=launcher)
     eventually(lambda: losses(reader.poll([run])), lambda found: found == [{0: pytest.approx(1 / 30, abs=1e-4), 1: None}])
+
+
+def test_a_file_that_the_launcher_has_open_too_is_still_its_ranks(printing: Printing) -> None:
+    """Slurm's step daemon has the first task's file as its standard error, where each task has a file (``srun -o %t.out``)."""
+    with (printing.folder / "0.out").open("ab") as first:
+        daemon = printing.start_silent(first)
+    run = run_of(printing.start("0.out"), printing.start("1.out", 2.0), launcher=daemon)
+    both = {0: pytest.approx(1 / 30, abs=1e-4), 1: pytest.approx(2 / 30, abs=1e-4)}
+    reader = UntrackedCurves()
+    eventually(lambda: losses(reader.poll([run])), lambda found: found == [both])
+
+
+@pytest.mark.parametrize("job", ["17", "18"])
+def test_tasks_that_print_through_srun_have_its_curve(printing: Printing, job: str) -> None:
+    """``srun python train.py`` in a script of sbatch: srun writes what the step daemon sends it."""
+    program = printing.folder / "srun"
+    program.symlink_to(sys.executable)
+    with (printing.folder / "slurm-17.out").open("ab") as out:
+        client = printing.start_into(out, program=str(program), SLURM_JOB_ID="17")
+    eventually(lambda: Path(f"/proc/{client.pid}/comm").read_text(), lambda name: name == "srun\n")
+    daemon = printing.start_silent(subprocess.DEVNULL)
+    ranks = [printing.start_into(subprocess.DEVNULL, SLURM_JOB_ID=job) for _ in range(2)]
+    run = run_of(*ranks, launcher=daemon, name="srun")
+    eventually(lambda: (printing.folder / "slurm-17.out").read_text(), lambda text: "step 30/" in text)
+    files = outputs.files_of(run)
+    assert [[file.path.name for file in own] for own in files.values()] == ([["slurm-17.out"]] if job == "17" else [])
 
 
 def test_ambiguous_or_missing_lines_give_no_curve(printing: Printing) -> None:
