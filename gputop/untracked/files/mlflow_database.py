@@ -91,13 +91,13 @@ def asked(path: Path, question: Callable[[Callable[..., list[Any]]], list[Any]])
         before, rows = _state(path), None
         if before is None:
             continue
-        with (
-            suppress(sqlite3.Error, OSError, ValueError, OverflowError),
-            closing(sqlite3.connect(unlocked, uri=True)) as opened,
-        ):
-            opened.set_progress_handler(lambda: time.monotonic() > until, _INSTRUCTIONS)
-            opened.text_factory = lambda data: data[:_TEXT_BYTES].decode("utf-8", "replace")
-            rows = question(lambda sql, values: opened.execute(sql, values).fetchall())
+        try:
+            with closing(sqlite3.connect(unlocked, uri=True)) as opened:
+                opened.set_progress_handler(lambda: time.monotonic() > until, _INSTRUCTIONS)
+                opened.text_factory = lambda data: data[:_TEXT_BYTES].decode("utf-8", "replace")
+                rows = question(lambda sql, values: opened.execute(sql, values).fetchall())
+        except (sqlite3.Error, OSError, ValueError, OverflowError):
+            rows = None
         if _state(path) == before:
             return rows
     return None
