@@ -108,7 +108,7 @@ def offer_text(profile: Profile) -> str:
         return f"What a profile of {steps} would cost is not known."
     times = profile.expected_s / profile.step_s if profile.step_s else 0.0
     return (
-        f"A profile of {steps} costs the training about {_time(profile.expected_s)}, {times:.0f} times a step's time. "
+        f"A profile of {steps} costs the training about {time_text(profile.expected_s)}, {times:.0f} times a step's time. "
         f"It ends after a step that takes more than five times as long as usual."
     )
 
@@ -117,9 +117,11 @@ def cost_text(profile: Profile) -> str:
     """Return what the profile has cost, as a sentence."""
     if profile.step_s is None or profile.extra_s is None:
         return "What the profile has cost the training is not known."
-    text = f"It has cost the training {_time(profile.extra_s)}, {profile.extra_s / profile.step_s:.1f} times a step's time"
+    text = f"It has cost the training {time_text(profile.extra_s)}, {profile.extra_s / profile.step_s:.1f} times a step's time"
     if profile.longest_s is not None:
-        text += f"; the longest step took {_time(profile.longest_s)}, {profile.longest_s / profile.step_s:.1f} times the usual"
+        text += (
+            f"; the longest step took {time_text(profile.longest_s)}, {profile.longest_s / profile.step_s:.1f} times the usual"
+        )
     return f"{text}."
 
 
@@ -143,7 +145,7 @@ def lines(profile: Profile) -> list[str]:
     shown = [where, f"{_steps(profile.steps)} recorded. {cost_text(profile)}"]
     shown += [f"Note: {profile.note}."] if profile.note else []
     shown += ["", "IN A STEP"]
-    shown += _indented([(f"{share:.0%}", _time(took), words) for words, took, share in shares_of(profile)])
+    shown += _indented([(f"{share:.0%}", time_text(took), words) for words, took, share in shares_of(profile)])
     if profile.gpu_busy_s is not None and profile.recorded_s:
         shown += ["", f"The GPU was busy for {profile.gpu_busy_s / profile.recorded_s:.0%} of that time."]
     if profile.script_lines and profile.samples:
@@ -157,7 +159,7 @@ def lines(profile: Profile) -> list[str]:
 
 
 def _table(found: Sequence[Hot]) -> list[str]:
-    return _indented([(_time(item.own_s), f"{item.calls}x", item.name, item.line or units.UNKNOWN) for item in found])
+    return _indented([(time_text(item.own_s), f"{item.calls}x", item.name, item.line or units.UNKNOWN) for item in found])
 
 
 def _indented(rows: Sequence[Sequence[str]], right: Collection[int] = (0, 1)) -> list[str]:
@@ -168,5 +170,6 @@ def _steps(count: int | None) -> str:
     return f"{units.count(count)} step" + ("" if count == 1 else "s")
 
 
-def _time(seconds: float) -> str:
+def time_text(seconds: float) -> str:
+    """Return a time as a profile shows it."""
     return f"{1000 * seconds:.1f} ms" if seconds < 1 else f"{seconds:.2f} s"

@@ -11,10 +11,11 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from gputop.profiled import Profile, ProfileQuestion, lines
+from gputop.profiled import Profile, ProfileQuestion
 from gputop.questions import Answer
 from gputop.snapshot import Run
 from gputop.tui.drawing.line import Line, Span, clean
+from gputop.tui.drawing.profile import draw_profile
 from gputop.tui.drawing.prose import wrapped
 from gputop.tui.screens.base import KeyHint, SubScreen
 from gputop.tui.state import copying
@@ -98,13 +99,7 @@ class ProfileScreen(SubScreen):
             return tuple(wrapped("recording …", columns, "dim"))
         if self.answer is None:
             return tuple(wrapped("asking what a profile would cost …", columns, "dim"))
-        shown: list[Line] = []
-        for text in lines(self.answer)[1:]:
-            if text.startswith("  "):
-                shown.append((Span(clean(text)),))
-            else:
-                style = "title" if text.isupper() else "warn" if self.answer.state == "refused" else "text"
-                shown += wrapped(clean(text), columns, style) if text else [(Span(""),)]
+        shown = list(draw_profile(self.answer, columns, view.settings.ascii))
         if self.answer.state == "offer":
             shown += [
                 (Span(""),),

@@ -63,7 +63,7 @@ async def test_it_says_the_cost_and_enter_takes_it() -> None:
         assert len(app.asked) == 2
         screen.take_answer(DONE)
         await until_shown(app, pilot, "It has cost the training 500.0 ms, 5.0 times a step's time")
-        await until_shown(app, pilot, "67% 66.7 ms operators")
+        await until_shown(app, pilot, "66.7 ms operators")
         await until_shown(app, pilot, "aten::addmm train.py:88 step")
         await until_shown(app, pilot, "/home/me/profile-rank-0.json.gz")
 
