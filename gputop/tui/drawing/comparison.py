@@ -17,7 +17,7 @@ from gputop.history.history import History
 from gputop.history.metrics import MetricSeries
 from gputop.snapshot import Snapshot, own_or_automatic
 from gputop.tui.drawing import run_numbers
-from gputop.tui.drawing.bars import bar
+from gputop.tui.drawing.bars import segments
 from gputop.tui.drawing.jobs import STATE_STYLES, Job, device_text, known_cell, run_of, state_text
 from gputop.tui.drawing.line import Line, Span, clean, clip
 from gputop.tui.drawing.table import Cells, Column, fitting, heading_line, row_line
@@ -183,7 +183,7 @@ def chart(found: Sequence[Reached], width: int, ascii_only: bool) -> tuple[Line,
         up = item.speed_up or 0.0
         gpus = f"{item.gpus} GPU{'s' if item.gpus != 1 else ''}".ljust(_LABEL)
         ideal = min(cells - 1, round(item.gpus / most * cells))
-        drawn = bar(up / most, cells, ascii_only)
+        drawn = segments(((up / most, "bar"),), cells, ascii_only)
         text = "".join(span.text for span in drawn)
         fill = len(drawn[0].text) if drawn and drawn[0].style == "bar" else 0
         mark = "|" if ascii_only else "┃"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 import time
 from collections.abc import Mapping
@@ -117,6 +118,7 @@ async def test_the_screen(size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
         for words in ("1 000", "1 800", "2 400", "1.80x", "2.40x", "4 GPUs", "90%", "ideal, if no GPU waited"):
             assert words in text, words
         assert "━ 1 GPU  ━ 2 GPUs  ━ 4 GPUs" in text, "the curves' legend"
+        assert re.search(r"4 GPUs  ━+─+┃ +2\.40x", text), "a thin bar: full blocks would melt into a slab with the row above"
         blank = sum(not line.strip() for line in text.splitlines())
         assert blank <= 2, text
 
