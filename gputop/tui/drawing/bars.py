@@ -6,34 +6,10 @@ from collections.abc import Sequence
 
 from gputop.tui.drawing.line import Line, Span
 
-_EIGHTHS = " ▏▎▍▌▋▊▉█"
 _LEVELS = "▁▂▃▄▅▆▇█"
 _ASCII_LEVELS = "_.:-=+*#"
 TRACK, ASCII_TRACK = "─", "."
 ASCII_FILL = "#"
-_EPSILON = 1e-9
-"""Keeps a fraction that rounding made slightly too small in its cell."""
-
-
-def bar(fraction: float | None, cells: int, ascii_only: bool = False, style: str = "bar") -> Line:
-    """Return a bar of exactly ``cells`` cells, filled to ``fraction`` (clamped to 0 to 1); blank if unknown.
-
-    The full blocks and one partial block (eighths) precede a thin track, so that the full length is visible.
-    """
-    if cells <= 0:
-        return ()
-    if fraction is None or fraction != fraction:
-        return (Span(" " * cells),)
-    filled = min(1.0, max(0.0, fraction)) * cells
-    whole = int(filled + _EPSILON)
-    if ascii_only:
-        whole = int(filled + 0.5)
-        text, rest = ASCII_FILL * whole, ASCII_TRACK * (cells - whole)
-    else:
-        part = int((filled - whole) * 8 + _EPSILON)
-        text = "█" * whole + (_EIGHTHS[part] if part else "")
-        rest = TRACK * (cells - len(text))
-    return tuple(span for span in (Span(text, style), Span(rest, "track")) if span.text)
 
 
 def segments(parts: Sequence[tuple[float, str]], cells: int, ascii_only: bool = False) -> Line:

@@ -17,7 +17,7 @@ from gputop.history.history import History
 from gputop.history.series import Series
 from gputop.process import Ancestor
 from gputop.snapshot import DeviceUse, Process
-from gputop.tui.drawing.bars import bar
+from gputop.tui.drawing.bars import segments
 from gputop.tui.drawing.braille import Trace, chart, dot_columns
 from gputop.tui.drawing.doctor.pane import draw_doctor, headline
 from gputop.tui.drawing.header import header_line
@@ -82,13 +82,12 @@ def test_wrap_indents_what_follows() -> None:
 # Bars
 
 
-def test_bar_fills_in_eighths() -> None:
-    assert plain(bar(0.5, 4)) == "██──"
-    assert plain(bar(0.53125, 4)) == "██▏─"
-    assert plain(bar(0.0, 4)) == "────"
-    assert plain(bar(7.0, 4)) == "████"
-    assert plain(bar(None, 4)) == "    "
-    assert plain(bar(0.5, 4, ascii_only=True)) == "##.."
+def test_a_thin_bar_is_divided_and_hides_no_part() -> None:
+    assert plain(segments(((0.5, "bar"),), 4)) == "━━──"
+    assert plain(segments(((0.01, "bar"), (0.01, "other")), 4)) == "━━──"
+    assert plain(segments(((0.0, "bar"),), 4)) == "────"
+    assert plain(segments(((7.0, "bar"),), 4)) == "━━━━"
+    assert plain(segments(((0.5, "bar"),), 4, ascii_only=True)) == "##.."
 
 
 # Charts
