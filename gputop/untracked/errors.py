@@ -129,7 +129,9 @@ class OutputErrors:
             root = None
         hints = [item for file in self._files.values() for item in file.hints]
         others = hints + [item for scan in scans for item in scan.observations if item.pattern is not None]
-        kept = [item for item in others if not item.went_on and (not item.failure or root is not None)]
+        kept = [
+            item for item in others if (alive and _lasts(item)) or (not item.went_on and (not item.failure or root is not None))
+        ]
         # The rank that ended first may have printed nothing: then only the consequences show the failure.
         consequence = not alive and any(item.raised_by_another for item in kept)
         state: JobState = "failed" if lost and (root is not None or consequence) else "running"
@@ -147,6 +149,10 @@ class OutputErrors:
         followed = [(scan, item) for scan, item in texts if item.followed]
         self._followed = {(scan, item.at): self._followed.get((scan, item.at), now) for scan, item in followed}
         _survive([(scan, item) for scan, item in followed if now - self._followed[scan, item.at] >= OUTLIVED_S])
+
+
+def _lasts(item: Observation) -> bool:
+    return item.pattern is not None and item.pattern.lasting
 
 
 def _survive(texts: list[Text]) -> None:

@@ -169,6 +169,13 @@ def test_an_error_that_is_caught_and_printed_ends_nothing(output: Output) -> Non
     assert output.look(ended=True) == ()
 
 
+def test_a_full_disk_lasts_as_long_as_the_run_though_the_script_goes_on(output: Output) -> None:
+    output.write(STEPS + "save failed: [Errno 28] No space left on device\n" + MORE)
+    output.look(*RANKS)
+    assert [match.pattern for match in output.look(*RANKS, after_s=OUTLIVED_S + 1)] == ["disk_full"]
+    assert output.look(ended=True) == ()
+
+
 def test_an_error_above_what_the_script_had_buffered_is_explained(output: Output) -> None:
     """Python writes stderr at once, and what it buffered of stdout as it ends."""
     output.write(TRACEBACK + STEPS)

@@ -52,6 +52,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "The disk is full",
         "Something could not be written: a checkpoint, a log, or a temporary file (/tmp and /dev/shm count as disks too).",
         "df -h . /tmp /dev/shm; df -i .",
+        lasting=True,
     ),
     failure(
         "array_cut_short",
@@ -81,6 +82,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "The disk quota is used up",
         "Your share of the file system is full, even if the disk has free space.",
         "quota -s; du -sh ~/.cache ~/* | sort -h | tail  # caches of pip, conda and Hugging Face are the usual ones",
+        lasting=True,
     ),
     failure(
         "hub_refused",

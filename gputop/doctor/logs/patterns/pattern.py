@@ -53,6 +53,8 @@ class Pattern:
     """Whether the values of a match bear out what the title says; None: they need not be checked."""
     raised: bool = True
     """Whether an exception may say it; if not, the same words in a traceback mean something else."""
+    lasting: bool = False
+    """Whether what it says still holds if the run continues: the next write fails, too."""
 
     def match(self, line: str) -> Mapping[str, str] | None:
         """Return the named groups if the line contains this text, else None."""
@@ -89,6 +91,7 @@ def failure(
     vague: bool = False,
     holds: Callable[[Mapping[str, str]], bool] | None = None,
     raised: bool = True,
+    lasting: bool = False,
 ) -> Pattern:
     """Return the row of a text that a run fails with."""
     return Pattern(
@@ -105,6 +108,7 @@ def failure(
         vague=vague,
         holds=holds,
         raised=raised,
+        lasting=lasting,
     )
 
 

@@ -15,14 +15,14 @@ from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.logs.lines import is_warning
 from gputop.doctor.logs.meaning.observed import UNKNOWN_ID, finding_of
 from gputop.doctor.logs.observation import Observation
-from gputop.doctor.logs.patterns.pattern import HINT
+from gputop.doctor.logs.patterns.pattern import HINT, Pattern
 from gputop.doctor.logs.patterns.table import pattern_of
 from gputop.doctor.rules.launching.exclusive import exclusive_mode
 from gputop.doctor.rules.launching.misplaced import global_rank_as_device
 from gputop.doctor.rules.machine.memory import host_memory
-from gputop.doctor.rules.support.outputs import Output, at_most_likely, command_of, foreign_memory, outputs_of
+from gputop.doctor.rules.support.outputs import Output, at_most_likely, command_of, foreign_memory, outputs_of, soften
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
-from gputop.snapshot import LogMatch, Run
+from gputop.snapshot import LIVE_STATES, LogMatch, Run
 
 JUDGED_ELSEWHERE = frozenset(
     {
@@ -46,8 +46,11 @@ def failed(evidence: Evidence) -> dict[str, Judgement]:
     """LOG: the first failure in a run's output has a known text, or the run failed with an exception."""
     found: dict[str, Judgement] = {}
     for output in outputs_of(evidence):
+        if output.survived:
+            found |= _lasting(output)
+            continue
         match = output.matches[0]
-        if match.cascade or output.survived or match.pattern in JUDGED_ELSEWHERE:
+        if match.cascade or match.pattern in JUDGED_ELSEWHERE:
             continue
         if (output.group is not None and match.pattern in _JUDGED_WHILE_ALIVE) or _of_its_own(output, match):
             continue
@@ -69,7 +72,10 @@ LOG = Rule(
     confidences=("certain", "likely", "possible"),
     needs=("logs",),
     every_s=EVERY_SNAPSHOT,
-    threshold="the first failure in the output of a failed run has a known text, or is an exception",
+    threshold=(
+        "the first failure in the output of a failed run has a known text, or is an exception",
+        "the output of a live run says that the disk or the quota is full (possible)",
+    ),
     mechanism=(
         "Many failures have a fixed text. The first such text in a failed run's output is closest to the cause; those of "
         "other ranks follow from it."
@@ -89,12 +95,26 @@ def _of_its_own(output: Output, match: LogMatch) -> bool:
     return match.pattern == "oom_other_proc" and foreign_memory(output) is None
 
 
+def _lasting(output: Output) -> dict[str, Judgement]:
+    """Judge a text that a live run survived, and that still holds: what it writes next fails, too."""
+    alive = output.group is not None or (output.run is not None and output.run.state in LIVE_STATES)
+    for match in output.matches if alive else ():
+        row = pattern_of(match.pattern, match.line)
+        if row is not None and row[0].lasting:
+            return {f"log:{output.subject}": Suspicion(soften(output, _finding(output, match, row)))}
+    return {}
+
+
 def _judge(output: Output, match: LogMatch) -> Judgement:
     row = pattern_of(match.pattern, match.line)
     if row is None and match.pattern != UNKNOWN_ID:
         return None
     if row is not None and (row[0].kind == HINT or is_warning(match.line)):
         return None
+    return Suspicion(at_most_likely(output, _finding(output, match, row)))
+
+
+def _finding(output: Output, match: LogMatch, row: tuple[Pattern, Mapping[str, str]] | None) -> Finding:
     rank = output.rank(match.rank)
     failure = model_facts.failure(rank) if rank is not None else None
     seen = Observation(
@@ -113,8 +133,7 @@ def _judge(output: Output, match: LogMatch) -> Judgement:
     if seen.where is not None:
         source = "journal" if failure is not None else "traceback"
         finding = replace(finding, evidence=(*finding.evidence, Fact(f"at {seen.where}", seen.where, source)))
-    finding = at_most_likely(output, finding)
-    return Suspicion(replace(finding, run=output.run_id or match.run_id, devices=output.devices, pids=output.pids))
+    return replace(finding, run=output.run_id or match.run_id, devices=output.devices, pids=output.pids)
 
 
 def _unknown(output: Output, run: Run, seen: Observation) -> Finding:

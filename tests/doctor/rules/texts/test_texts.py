@@ -11,7 +11,9 @@ from gputop.doctor.logs.meaning.explain import explain
 from gputop.doctor.logs.scan import LogScan
 from gputop.snapshot import LogMatch, Run, Snapshot
 from tests.doctor.logs.samples import MATCHING
+from tests.doctor.scenes import outside
 from tests.doctor.scenes.base import gpus, play
+from tests.doctor.tracked import ddp
 from tests.samples import run, snapshot
 
 CAUSES = {
@@ -90,6 +92,22 @@ def test_a_text_after_which_the_job_continued_is_possible_at_most(
     for finding in found:
         assert finding.severity != "error"
         assert any("after this text" in fact.text for fact in finding.evidence)
+
+
+def test_a_full_disk_is_told_while_the_run_that_met_it_goes_on() -> None:
+    line = "WARNING could not write checkpoint: [Errno 28] No space left on device"
+    told = LogMatch("disk_full", None, line, "run-1", None, 0, "out.log", 3, job_state="running")
+
+    def heard(*matches: LogMatch) -> list[Finding]:
+        return [item for item in play(lambda second: ddp(second, logs=matches), SECONDS)[-1] if item.id == told.pattern]
+
+    (finding,) = heard(told)
+    assert (finding.severity, finding.confidence, finding.title) == ("warning", "possible", "The disk is full")
+    assert line in finding.evidence[0].text
+    untracked = replace(told, run_id="pid-4000-1")
+    shown = play(lambda second: replace(outside.computes(second), logs=(untracked,)), SECONDS)[-1]
+    assert [item.confidence for item in shown if item.id == told.pattern] == ["possible"]
+    assert heard(replace(told, pattern="file_system", line="OSError: [Errno 30] Read-only file system: 'a'")) == []
 
 
 def test_a_script_that_failed_after_its_run_was_done_is_explained() -> None:
