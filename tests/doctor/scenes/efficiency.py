@@ -145,14 +145,19 @@ def _saves(second, step_s):
     return replace(single(second, {}), points=(train, works, saved))
 
 
-def long_evaluations(second):
+def long_evaluations(second, seconds=6.0):
     """As the tracking writes it: the step that an evaluation stretched has no time of its own."""
     metrics = {
         **CALM,
         "step_s": lambda r, step: None if step % 20 == 0 else 0.3,
-        "phase/evaluation": lambda r, step: 6.0 if step % 20 == 0 else None,
+        "phase/evaluation": lambda r, step: seconds if step % 20 == 0 else None,
     }
     return single(second, {}, metrics=metrics)
+
+
+def scores_candidates(second):
+    """An evolution or a search: 97% of the time goes to calls without gradients, as it should."""
+    return long_evaluations(second, 180.0)
 
 
 def plays_between_bursts(second):
@@ -282,6 +287,7 @@ POSSIBLE = (
     ("E07", "long pauses at a prompt", long_pauses_at_a_prompt, 110),
     ("E07", "long pauses asleep", long_pauses_asleep, 110),
     ("E07", "games between bursts of steps", plays_between_bursts, 60),
+    ("E07", "a search that scores candidates", scores_candidates, 60),
     ("E07", "environments between bursts of steps", waits_for_its_environments, 110),
 )
 

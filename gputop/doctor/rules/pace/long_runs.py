@@ -41,6 +41,7 @@ STALL_VARIATION = 0.1
 PERIOD_MIN = 2
 STALL_SHARE_MIN = 0.05
 EVALUATION_SHARE_MIN = 0.4
+EVALUATION_SHARE_MAX = 0.9
 PLAYS_SHARE = 0.125
 SAMPLES_MIN = 10
 """At least 3 stalls of 5 times the median, at intervals that vary by less than 10% (docs/rules.md#e07). Slow steps that follow
@@ -197,6 +198,8 @@ def stalls_that_return(evidence: Evidence, group: RankGroup) -> Judgement:
         # What tracking does not know may be an evaluation, too, or the user reads what the last cell printed.
         share_max = 1.0 if cause == "other" and _in_session(member) else EVALUATION_SHARE_MIN
         deliberate = cause in ("evaluation", "epoch", "other") and found.excess_share < share_max
+        # Then evaluation is the work itself: an evolution, a search, an active learner that scores its pool.
+        deliberate = deliberate or (cause == "evaluation" and found.excess_share > EVALUATION_SHARE_MAX)
         deliberate = deliberate or (cause in ("evaluation", "other") and _plays(member, found))
         deliberate = deliberate or (cause == "other" and _sleeps(evidence, member, found))
         # The loop may only wait for its GPU, whose times are not known.
@@ -240,9 +243,10 @@ E07 = Rule(
     every_s=RARELY_S,
     threshold=(
         f"{STALLS_MIN} steps of {STALL_FACTOR:.0f} times the median that take {STALL_SHARE_MIN:.0%} of the time or more, at "
-        f"intervals of at least {PERIOD_MIN} steps that vary by less than {STALL_VARIATION:.0%} (only possible if each call of "
-        f"the model without gradients takes less than {PLAYS_SHARE:.1%} of a step; not if the GPU works through more than half "
-        "of each pause, by CUDA events)",
+        f"intervals of at least {PERIOD_MIN} steps that vary by less than {STALL_VARIATION:.0%}",
+        f"these are only possible for evaluations that take more than {EVALUATION_SHARE_MAX:.0%}, or if each call of the model "
+        f"without gradients takes less than {PLAYS_SHARE:.1%} of a step; and none if the GPU works through more than half of "
+        "each pause, by CUDA events",
         f"{SAVES_MIN} checkpoints, {OFTEN_STEPS:g} steps apart or less on average, take {SHARE_MIN:.0%} of the time (likely "
         f"from {SURE_SHARE:.0%})",
         f"a main thread waits for files in {WRITES_SHARE:.0%} of all samples, in a process that writes and hardly reads, while "
