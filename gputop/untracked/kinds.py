@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gputop.jobs.output.follower import Backlog
 from gputop.untracked.files.trainer_state import FILE_BYTES, TrainerState
-from gputop.untracked.files.values import Parser
+from gputop.untracked.files.values import Parser, metric_name
 
 READ_BYTES = 1 << 20
 """How much of a file one turn reads."""
@@ -142,7 +142,7 @@ def _of_wandb() -> Parser:
 def _of_mlflow(path: Path) -> Parser:
     from gputop.untracked.files.mlflow import MetricFile
 
-    return MetricFile(_name_of_metric(path))
+    return MetricFile(metric_name(_name_of_metric(path)) or "?")
 
 
 def _table() -> Parser:

@@ -24,6 +24,7 @@ from gputop.untracked.files.tensorboard import RECORD_BYTES, EventFile
 from gputop.untracked.files.trainer_state import TrainerState
 from gputop.untracked.files.values import NAME_CHARACTERS, Parser, Value
 from gputop.untracked.files.wandb import RunFile
+from gputop.untracked.kinds import MLFLOW as MLFLOW_KIND
 from gputop.untracked.kinds import TABLE, TENSORBOARD, TRAINER_STATE, WANDB
 from gputop.untracked.source import Source
 from tests.fuzzing import examples
@@ -217,6 +218,11 @@ def test_files_are_followed_as_they_grow_and_read_from_their_end(tmp_path: Path)
 
 
 NAMES = "loss\x1b[31m \x9b2J evil\u202ename \r\n\t" + "y" * 5000
+
+
+def test_a_metric_of_mlflow_with_a_hostile_file_name_has_a_name_that_is_safe_to_show() -> None:
+    path = Path("mlruns/0/run/metrics/val/\x1b]0;title\x07lo\u202ess\n\x9b2J")
+    assert {value.name for value in all_of(MLFLOW_KIND.parser(path), MLFLOW)} == {"val/loss 2J"}
 
 
 @pytest.mark.parametrize("what", ["tensorboard", "wandb"])
