@@ -34,6 +34,13 @@ ANEW = "a new optimizer trains the weights of an earlier one. If this is another
 """The rest of a run's note, after the step. Only the script knows: a next phase of one training begins in the same way."""
 
 
+INNER = (
+    "optimizers come and go between the steps of one that stays, as in meta-learning. Each of their steps counts as a step of "
+    "the run. To record the outer loop, call gputop.log in it."
+)
+"""The rest of a run's note, after the step. Only the script knows which of the steps are those of its training."""
+
+
 class Steps:
     """Advances a training from iteration to iteration. Its methods are its only writers."""
 
@@ -51,7 +58,7 @@ class Steps:
         self._held = HeldLosses()
         self._training_number = 1
         """Which of several consecutive trainings this is."""
-        self._said_anew = False
+        self._said_anew = self._said_inner = False
         self._facts_are_late = False
         """Whether facts were due when an optimizer stepped inside a backward."""
         self.training.fast.end_backward()
@@ -177,6 +184,9 @@ class Steps:
             training.forget_gradients()
         if opened or not known:
             facts.optimizer_added(optimizer)
+        if training.optimizers.come_and_go and training.run is not None and not self._said_inner:
+            self._said_inner = True
+            training.run.text(f"step {training.step}: {INNER}")
         if not known:
             self._say_anew()
             models.add_optimizer(optimizer)
@@ -260,7 +270,7 @@ class Steps:
         training, models = self.training, self._models()
         training.begin_run()
         self._held.clear()
-        self._training_number, self._said_anew = 1, False
+        self._training_number, self._said_anew, self._said_inner = 1, False, False
         self.epochs.begin_run(training.loader)
         models.begin_run()
         self.without_optimizer.write_held()

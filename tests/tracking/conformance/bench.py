@@ -50,6 +50,17 @@ FOLDS = (
     "trains the weights of an earlier one, a note of the run says so. A script that calls `gputop.finish()` between its",
     "folds gets a run for each of them, with or without `gputop.init`.",
 )
+UNKNOWN = (
+    "Some numbers only the script can know. gputop shows what it sees:",
+    "",
+    "- A loss that is a sum over the tokens of a batch, whose gradients the script divides by their number later (fairseq),",
+    "  is shown as the sum: the loss that runs backward. The number is not in its graph.",
+    "- Meta-learning with a new optimizer for each task: the steps of all optimizers count as steps of the run, and a note of",
+    "  the run says so. To record the outer loop, call `gputop.log` in it.",
+    "- Before the first step, gradients that were reset may be discarded ones (a batch that is left out) or parts of the step",
+    "  (PCGrad, clipping the gradients of each sample). If the gradients at the step are not a multiple of the last ones, the",
+    "  second step decides, by how often it runs backward; if it does so in neither way, the first step has no loss.",
+)
 Points = Mapping[str, list[tuple[int, float]]]
 
 
@@ -249,7 +260,7 @@ def page(results: Sequence[Result]) -> str:
         lines.append("| " + " | ".join(row) + " |")
     remarks = [f"- `{result.name}`: {REMARKS[result.name]}" for result in results if result.name in REMARKS]
     explained = ["", "What is not recorded, and why:", "", *remarks] if remarks else []
-    return "\n".join([*lines, *explained, "", *PUBLIC, "", *FOLDS]) + "\n"
+    return "\n".join([*lines, *explained, "", *PUBLIC, "", *FOLDS, "", *UNKNOWN]) + "\n"
 
 
 def _marked(verdict: str) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
+from itertools import count
 from typing import Any
 
 GROUPS_MAX = 64
@@ -47,6 +48,12 @@ class Optimizers:
         """How often an optimizer was the first one, or the first after all earlier ones were freed."""
         self.trains_again = False
         """Whether the newest optimizer has weights that an earlier one had."""
+        self._seen = 0
+        """How many have stepped, those that are gone included."""
+        self._seen_before: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        """For each of them, how many those were when it last took over."""
+        self.come_and_go = False
+        """Whether several new ones stepped between two steps of one that stays, and some are gone."""
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -67,9 +74,20 @@ class Optimizers:
         known = optimizer in self._numbers
         if not known:
             self._note_weights(optimizer)
-        number = self._numbers.setdefault(optimizer, len(self._numbers))
+            self._numbers[optimizer] = self._free_number()
+            self._seen += 1
+        elif self._seen - self._seen_before[optimizer] > 1 and len(self._numbers) < self._seen:
+            self.come_and_go = True
+        self._seen_before[optimizer] = self._seen
+        number = self._numbers[optimizer]
         self._last, self._last_number = weakref.ref(optimizer), number
         return number, known
+
+    def _free_number(self) -> int:
+        if len(self._numbers) == self._seen:
+            return self._seen
+        taken = set(self._numbers.values())
+        return next(number for number in count() if number not in taken)
 
     def _note_weights(self, optimizer: Any) -> None:
         weights = {id(item): weakref.ref(item) for group in optimizer.param_groups for item in group["params"]}
