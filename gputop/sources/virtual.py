@@ -3,7 +3,7 @@
 This module decides which process or thread works as which virtual GPU, and how much. A virtual GPU's utilization is the CPU
 time of its workers divided by the elapsed time, in percent of one core and at most 100. Its memory is an equal share of the
 machine's. What a CPU cannot provide (power, temperature, clocks) stays unknown. Imports only the standard library and
-gputop's records; reads through ``host/book`` and ``procfs``.
+gputop's records; reads through ``host/process_cache`` and ``procfs``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gputop.errors import NoGpuError, UsageError
 from gputop.snapshot import Device, DeviceUse, HostSource, Problem
 from gputop.sources.base import Claim, Reading
 from gputop.sources.host import procfs
-from gputop.sources.host.book import Facts, ProcessBook
+from gputop.sources.host.process_cache import Facts, ProcessCache
 from gputop.sources.virtual_ranks import Started, ranks
 
 NAME = "Virtual GPU (CPU)"
@@ -58,7 +58,7 @@ class VirtualSource:
 
     name: HostSource = "virtual"
 
-    def __init__(self, count: int | None = None, *, book: ProcessBook | None = None) -> None:
+    def __init__(self, count: int | None = None, *, cache: ProcessCache | None = None) -> None:
         """Create ``count`` virtual GPUs, each with an equal share of the machine's memory (MemTotal // count).
 
         Raises:
@@ -69,7 +69,7 @@ class VirtualSource:
                 f"{count} is not a valid number of virtual GPUs.", "Give 1 or more, or omit it for a suitable number."
             )
         self._count = count or default_count()
-        self._book = book or ProcessBook()
+        self._cache = cache or ProcessCache()
         boot = (procfs.read_boot_id() or "unknown").replace("-", "")[:8]
         self.uuids = tuple(f"VIRTUAL-{boot}-{index}" for index in range(self._count))
         total = procfs.read_meminfo().get("MemTotal")
@@ -143,7 +143,7 @@ class VirtualSource:
             return
         self._found_s, self._found_claiming = now_s, claiming
         workers, notes = [], []
-        for facts in ranks(self._book, claiming, now_s, SEARCH_EVERY_S, self._started):
+        for facts in ranks(self._cache, claiming, now_s, SEARCH_EVERY_S, self._started):
             index, problem = self._index_of(facts)
             if problem:
                 notes.append(problem)
@@ -178,7 +178,7 @@ class VirtualSource:
         shares: dict[tuple[int, int], float | None] = {}
         memory: dict[tuple[int, int], int | None] = {}
         for pid, of_pid in by_pid.items():
-            facts = self._book.look_up_if_readable(pid)
+            facts = self._cache.look_up_if_readable(pid)
             if facts is None or facts.stat.state in procfs.DEAD_STATES:
                 continue
             if of_pid[0].start_ticks not in (None, facts.stat.start_ticks):

@@ -1,6 +1,6 @@
 """Which processes are ranks that work as virtual GPUs: those that their environment marks, or that such a process started.
 
-Imports only the standard library and gputop's records; reads through ``host/book`` and ``procfs``.
+Imports only the standard library and gputop's records; reads through ``host/process_cache`` and ``procfs``.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from gputop.sources.host import procfs
-from gputop.sources.host.book import Facts, ProcessBook
 from gputop.sources.host.launchers import launcher_name
+from gputop.sources.host.process_cache import Facts, ProcessCache
 
 CONNECTED = "pt_gloo_runloop"
 """gloo starts threads of this name in a process once it is connected to the other ranks."""
@@ -18,21 +18,21 @@ Started = dict[tuple[int, int], tuple[int, int]]
 the mask."""
 
 
-def ranks(book: ProcessBook, claiming: frozenset[int], now_s: float, every_s: float, started: Started) -> list[Facts]:
+def ranks(cache: ProcessCache, claiming: frozenset[int], now_s: float, every_s: float, started: Started) -> list[Facts]:
     """Return the processes that their environment marks as ranks, except launchers, workers and those with a claim.
 
     /proc is searched at most every ``every_s`` seconds. ``started`` is brought up to date: the ranks among the children of
     processes that have only a mask.
     """
     marked = {}
-    for facts in book.pythons(now_s, every_s):
-        environment = book.environment(facts)
+    for facts in cache.pythons(now_s, every_s):
+        environment = cache.environment(facts)
         if environment is None or (environment.local_rank is None and environment.virtual_devices is None):
             continue
-        if facts.stat.comm != "pt_data_worker" and book.torch_mapped(facts, now_s):
+        if facts.stat.comm != "pt_data_worker" and cache.torch_mapped(facts, now_s):
             marked[facts.stat.pid] = facts
     parents: dict[int, int] = {}
-    above = {pid: _ancestors(book, pid, parents) for pid in (*marked, *claiming)}
+    above = {pid: _ancestors(cache, pid, parents) for pid in (*marked, *claiming)}
     numbered = {pid for pid, facts in marked.items() if facts.environment and facts.environment.local_rank is not None}
     leads = {parent for pid in (*numbered, *claiming) for parent in above[pid]}
     masked = {pid for pid in marked if pid not in numbered and pid not in leads and not _launches(pid)}
@@ -75,13 +75,13 @@ def _launches(pid: int) -> bool:
         return False
 
 
-def _ancestors(book: ProcessBook, pid: int, parents: dict[int, int]) -> set[int]:
+def _ancestors(cache: ProcessCache, pid: int, parents: dict[int, int]) -> set[int]:
     """Return the ancestors of ``pid``; ``parents`` caches what was read for processes that share them."""
     found: set[int] = set()
     while True:
         parent = parents.get(pid)
         if parent is None:
-            facts = book.look_up_if_readable(pid)
+            facts = cache.look_up_if_readable(pid)
             parent = parents[pid] = facts.stat.ppid if facts else 0
         if parent <= 1 or parent in found:
             return found

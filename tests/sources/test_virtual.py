@@ -14,7 +14,7 @@ from gputop.errors import NoGpuError, UsageError
 from gputop.sources import virtual
 from gputop.sources.base import Claim, Reading, Source
 from gputop.sources.host import procfs
-from gputop.sources.host.book import StatFiles
+from gputop.sources.host.process_cache import StatFiles
 from gputop.sources.virtual import VirtualSource, visible_devices
 from tests.real_processes import BUSY, IDLE, PRELUDE, Processes, eventually, see_only_own_processes
 

@@ -8,7 +8,7 @@ import pytest
 
 from gputop.groups import ProcessViews
 from gputop.process import Ancestor, DeviceUse, LaunchEnvironment, Process, ProcessRank, ProcessRun
-from gputop.sources.host.book import launch_environment
+from gputop.sources.host.process_cache import launch_environment
 from gputop.untracked.found import ProcessRuns, process_runs
 from tests.samples import EPOCH, GIB, rank_process
 

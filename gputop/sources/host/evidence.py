@@ -10,7 +10,7 @@ import math
 
 from gputop.places import state_dir
 from gputop.sources.host import procfs, procfs_activity
-from gputop.sources.host.book import Facts, reread_after_s
+from gputop.sources.host.process_cache import Facts, reread_after_s
 from gputop.sources.host.waits import read_all_locked, read_waits_for
 from gputop.sources.host.workers import cores_allowed
 

@@ -14,8 +14,8 @@ from dataclasses import replace
 
 from gputop.process import WaitingLauncher
 from gputop.sources.host import procfs
-from gputop.sources.host.book import ProcessBook
 from gputop.sources.host.launchers import launcher_name
+from gputop.sources.host.process_cache import ProcessCache
 from gputop.sources.host.rendezvous import WITHOUT_VALUE, is_waiting, read_launcher
 
 SEARCH_S = 30.0
@@ -25,8 +25,8 @@ SEARCH_S = 30.0
 class LaunchersOfOthers:
     """Knows which processes of other users are such launchers, as of the last search."""
 
-    def __init__(self, book: ProcessBook) -> None:
-        self._book = book
+    def __init__(self, cache: ProcessCache) -> None:
+        self._cache = cache
         self._found: tuple[WaitingLauncher, ...] = ()
         self._searched_s = -SEARCH_S
 
@@ -37,7 +37,7 @@ class LaunchersOfOthers:
             self._found = tuple(_alone(_launchers(os.geteuid())))
         waiting = []
         for launcher in self._found:
-            facts = self._book.look_up_if_readable(launcher.pid, now_s)
+            facts = self._cache.look_up_if_readable(launcher.pid, now_s)
             if facts is not None and facts.stat.state not in procfs.DEAD_STATES and is_waiting(facts):
                 waiting.append(replace(launcher, started_at=time.time() - facts.age_s))
         return tuple(waiting)

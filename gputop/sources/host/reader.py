@@ -1,8 +1,8 @@
 """Reads the machine and its processes from the operating system.
 
 Owns ``HostReader``: the processes that use a device, belong to a run, look like training on the CPU, or are waiting ranks,
-with every field of ``Process``. What changes rarely is read rarely (``book``); reading 8 processes takes a fraction of a
-millisecond. Reads /proc directly (``procfs``). Sends no signals.
+with every field of ``Process``. What changes rarely is read rarely (``process_cache``); reading 8 processes takes a fraction
+of a millisecond. Reads /proc directly (``procfs``). Sends no signals.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Any
 from gputop.errors import reraise
 from gputop.snapshot import Ancestor, DeviceUse, Host, HostSource, Process, WaitingLauncher
 from gputop.sources.host import procfs
-from gputop.sources.host.book import Facts, ProcessBook, reread_after_s
 from gputop.sources.host.evidence import Evidence
 from gputop.sources.host.launchers import ancestry
 from gputop.sources.host.machine import Machine, MachineReader
+from gputop.sources.host.process_cache import Facts, ProcessCache, reread_after_s
 from gputop.sources.host.threads import Threads
 from gputop.sources.host.unlisted import UnlistedTrainings
 
@@ -67,10 +67,10 @@ class _Life:
 class HostReader:
     """Reads the machine and its processes. Not thread-safe: only one thread may read."""
 
-    def __init__(self, book: ProcessBook | None = None) -> None:
-        self._book = book or ProcessBook()
+    def __init__(self, cache: ProcessCache | None = None) -> None:
+        self._cache = cache or ProcessCache()
         self._lives: dict[int, _Life] = {}
-        self._unlisted = UnlistedTrainings(self._book)
+        self._unlisted = UnlistedTrainings(self._cache)
         self._cpu: procfs.CpuTicks | None = None
         self._cpu_percent: float | None = None
         self._cpu_at_s = 0.0
@@ -166,19 +166,19 @@ class HostReader:
     def _read(self, pid: int, devices: tuple[DeviceUse, ...], of_run: tuple[str, int] | None, now_s: float) -> Process | None:
         run_id, rank = of_run or (None, None)
         try:
-            facts = self._book.look_up(pid, now_s)
+            facts = self._cache.look_up(pid, now_s)
         except PermissionError:
             return _hidden_process(pid, devices, run_id, rank)
         if facts is None:
             return self._read_missing(pid, devices, run_id, rank)
         life = self._life(facts)
-        environment = self._book.environment(facts)
+        environment = self._cache.environment(facts)
         if environment is not None:
             run_id = run_id or environment.gputop_run_id
             rank = environment.rank if rank is None else rank
         spread = 1.0 if of_run is not None else self._spread
         self._refresh_details(life, now_s, spread)
-        self._book.torch_mapped(facts, now_s, spread)
+        self._cache.torch_mapped(facts, now_s, spread)
         evidence, stat = life.evidence, facts.stat
         evidence.read(facts, now_s, spread)
         threads = self._threads(life, bool(devices), now_s, spread)

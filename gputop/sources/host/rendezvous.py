@@ -15,8 +15,8 @@ from types import MappingProxyType
 from gputop.process import WaitingLauncher
 from gputop.sources.host import procfs
 from gputop.sources.host.accelerate_config import ConfigFiles, config_path
-from gputop.sources.host.book import Facts
 from gputop.sources.host.launchers import launcher_name
+from gputop.sources.host.process_cache import Facts
 
 WAITING_AGE_S = 20.0
 """A younger torchrun may still be importing torch, which takes this long on a busy machine or a slow disk (our choice)."""

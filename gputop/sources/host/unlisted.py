@@ -1,6 +1,6 @@
 """Training that no device and no journal lists: what trains on the CPU, and ranks that wait.
 
-Owns ``UnlistedTrainings``, which searches this user's Python processes, and the book of DataLoader workers, which the same
+Owns ``UnlistedTrainings``, which searches this user's Python processes, and the record of DataLoader workers, which the same
 search keeps. Imports only the standard library, gputop's records and its neighbors.
 """
 
@@ -13,8 +13,8 @@ from gputop.command_line import is_tool
 from gputop.groups import WORKER_NAME
 from gputop.process import WaitingLauncher
 from gputop.sources.host import procfs
-from gputop.sources.host.book import Facts, ProcessBook
 from gputop.sources.host.launchers_of_others import LaunchersOfOthers
+from gputop.sources.host.process_cache import Facts, ProcessCache
 from gputop.sources.host.rendezvous import WaitingLaunchers
 from gputop.sources.host.waiting_ranks import WaitingRanks
 from gputop.sources.host.workers import WorkerBook, workers_of_others
@@ -38,14 +38,14 @@ STOPPED_STATE = "T"
 class UnlistedTrainings:
     """Knows which processes look like training on the CPU, or wait as ranks, as of the last search."""
 
-    def __init__(self, book: ProcessBook) -> None:
+    def __init__(self, cache: ProcessCache) -> None:
         self.workers = WorkerBook()
-        self._book = book
+        self._cache = cache
         self.launchers: tuple[WaitingLauncher, ...] = ()
         """The launchers that wait for other nodes: this user's, then those of others."""
         self._waiting_launchers = WaitingLaunchers()
-        self._launchers_of_others = LaunchersOfOthers(book)
-        self._waiting_ranks = WaitingRanks(book)
+        self._launchers_of_others = LaunchersOfOthers(cache)
+        self._waiting_ranks = WaitingRanks(cache)
         self._training: dict[tuple[int, int], float] = {}
         """Process -> until when it stays listed."""
         self._began: dict[tuple[int, int], float] = {}
@@ -74,8 +74,8 @@ class UnlistedTrainings:
         before, self._ticks = self._ticks, {}
         queued, self._queued = self._queued, {}
         lingering, self._training = self._training, {}
-        pythons = sorted(self._book.pythons(now_s, SCAN_S), key=lambda facts: facts.stat.start_ticks)
-        self.workers.take(chain(pythons, workers_of_others(self._book, others)), now_s)
+        pythons = sorted(self._cache.pythons(now_s, SCAN_S), key=lambda facts: facts.stat.start_ticks)
+        self.workers.take(chain(pythons, workers_of_others(self._cache, others)), now_s)
         for facts in pythons:
             key, ticks = facts.key, facts.stat.cpu_ticks
             self._ticks[key] = (ticks, now_s)
@@ -87,7 +87,7 @@ class UnlistedTrainings:
                 share += self._queued_percent(facts, since, now_s)
             busy = share > TRAINING_CPU_PERCENT and facts.age_s >= TRAINING_AGE_S
             busy |= facts.stat.state == STOPPED_STATE and ticks >= TRAINING_AGE_S * procfs.TICKS_PER_S
-            if busy and self._book.torch_mapped(facts, now_s) and self._may_train(facts, listed):
+            if busy and self._cache.torch_mapped(facts, now_s) and self._may_train(facts, listed):
                 busy_s = now_s - self._began.setdefault(key, now_s)
                 self._training[key] = now_s + min(max(TRAINING_LINGER_S, busy_s), TRAINING_LINGER_MAX_S)
             elif lingering.get(key, 0.0) > now_s:

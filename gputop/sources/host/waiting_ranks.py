@@ -14,8 +14,8 @@ from gputop.command_line import is_spawned
 from gputop.groups import WORKER_NAME
 from gputop.places import state_dir
 from gputop.sources.host import procfs
-from gputop.sources.host.book import Facts, ProcessBook
 from gputop.sources.host.launchers import ancestry, launcher_name
+from gputop.sources.host.process_cache import Facts, ProcessCache
 
 _MAX_ANCESTORS = 64
 """Where to stop walking up: real trees of processes are far less deep."""
@@ -24,8 +24,8 @@ _MAX_ANCESTORS = 64
 class WaitingRanks:
     """Knows which Python processes were started as ranks."""
 
-    def __init__(self, book: ProcessBook) -> None:
-        self._book = book
+    def __init__(self, cache: ProcessCache) -> None:
+        self._cache = cache
         self._started_as_rank: dict[tuple[int, int, int], bool] = {}
         self._spawned: dict[tuple[int, int, int], bool] = {}
         self._below_launcher: dict[int, bool] = {}
@@ -49,7 +49,7 @@ class WaitingRanks:
                 self._known(self._started_as_rank, facts, self._is_rank)
                 or (facts.stat.ppid in parents and self._known(self._spawned, facts, _is_spawned))
             )
-            and self._book.torch_mapped(facts, now_s)
+            and self._cache.torch_mapped(facts, now_s)
         }
         return {pid for pid in found if not self._descends_from(pid, found | set(listed))}
 
@@ -60,7 +60,7 @@ class WaitingRanks:
         return known[key]
 
     def _is_rank(self, facts: Facts) -> bool:
-        environment, parent = self._book.environment(facts), facts.stat.ppid
+        environment, parent = self._cache.environment(facts), facts.stat.ppid
         numbered = environment is not None and environment.rank is not None and environment.world_size is not None
         if not numbered and parent not in self._below_launcher:
             self._below_launcher[parent] = ancestry(facts.stat.pid, parent)[1] is not None
@@ -71,7 +71,7 @@ class WaitingRanks:
 
     def _descends_from(self, pid: int, ranks: Collection[int]) -> bool:
         for _ in range(_MAX_ANCESTORS):
-            facts = self._book.look_up_if_readable(pid)
+            facts = self._cache.look_up_if_readable(pid)
             if facts is None or facts.stat.ppid <= 1:
                 return False
             pid = facts.stat.ppid

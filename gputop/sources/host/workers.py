@@ -1,6 +1,6 @@
 """The DataLoader workers of processes: children that torch names pt_data_worker.
 
-This user's workers are found among the Python processes that the book reads every two seconds anyway, whichever thread forked
+This user's workers are found among the Python processes that the cache reads every two seconds anyway, whichever thread forked
 them; another user's (seen by root) among the children of the main thread. Imports only the standard library and its neighbors.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from gputop.groups import WORKER_NAME as NAME
 from gputop.snapshot import Workers
 from gputop.sources.host import procfs, procfs_activity
-from gputop.sources.host.book import Facts, ProcessBook
+from gputop.sources.host.process_cache import Facts, ProcessCache
 
 
 @dataclass(slots=True)
@@ -73,10 +73,10 @@ class WorkerBook:
         return share
 
 
-def workers_of_others(book: ProcessBook, pids: Iterable[int]) -> list[Facts]:
-    """Find the children of processes that belong to other users, whose Python processes are not in the book."""
+def workers_of_others(cache: ProcessCache, pids: Iterable[int]) -> list[Facts]:
+    """Find the children of processes that belong to other users, whose Python processes are not in the cache."""
     children = {child for pid in pids for child in procfs_activity.read_children(pid)}
-    return [facts for facts in map(book.look_up_if_readable, children) if facts is not None]
+    return [facts for facts in map(cache.look_up_if_readable, children) if facts is not None]
 
 
 def cores_allowed(pid: int) -> set[int] | None:

@@ -14,9 +14,9 @@ from gputop.snapshot import DeviceUse, Process
 from gputop.sources.host import evidence as host_evidence
 from gputop.sources.host import threads as host_threads
 from gputop.sources.host import unlisted as host_unlisted
-from gputop.sources.host.book import launch_environment
 from gputop.sources.host.cgroup import Cgroup, parse_cgroup
 from gputop.sources.host.machine import MachineReader, parse_pressure
+from gputop.sources.host.process_cache import launch_environment
 from gputop.sources.host.procfs_activity import parse_cpu_list, parse_io, read_open_files
 from gputop.sources.host.reader import HostReader
 from gputop.sources.host.settings import SETTINGS, VALUE_MAX_CHARACTERS

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputop.sources.host import procfs, procfs_activity
-from gputop.sources.host.book import launch_environment, reread_after_s
+from gputop.sources.host.process_cache import launch_environment, reread_after_s
 
 ID = "28dec95b48532d4fd510ab9912acc8e0aa3d28dec95b48532d4fd510ab9912ac"
 AFTER_NAME = (

@@ -17,15 +17,15 @@ from typing import Any
 import pytest
 
 from gputop.snapshot import Ancestor, DeviceUse, Process
-from gputop.sources.host import book, pid_namespace, procfs, procfs_activity
+from gputop.sources.host import pid_namespace, process_cache, procfs, procfs_activity
 from gputop.sources.host import reader as host_reader
 from gputop.sources.host import threads as host_threads
 from gputop.sources.host import unlisted as host_unlisted
-from gputop.sources.host.book import StatFiles
 from gputop.sources.host.details import details_of
 from gputop.sources.host.environ import MASK, environment_of, mask_secret
 from gputop.sources.host.launchers import launcher_name
 from gputop.sources.host.pid_namespace import namespace_note
+from gputop.sources.host.process_cache import StatFiles
 from gputop.sources.host.reader import HostReader
 from tests.real_processes import BUSY, IDLE, PRELUDE, Processes, as_nobody, eventually, see_only_own_processes
 
@@ -301,7 +301,7 @@ def test_a_pid_that_comes_round_again_inherits_nothing(processes: Processes, mon
 
 
 def test_pytorch_is_seen_when_it_comes_later(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(book, "reread_after_s", lambda age_s: 0.0)
+    monkeypatch.setattr(process_cache, "reread_after_s", lambda age_s: 0.0)
     processes.library("libtorch_cuda.so")
     go_on = processes.folder / "go on"
     late = f"""

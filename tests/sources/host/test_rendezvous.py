@@ -18,8 +18,8 @@ import pytest
 from gputop.process import WaitingLauncher
 from gputop.sources.host import rendezvous
 from gputop.sources.host.accelerate_config import config_path, entries_of
-from gputop.sources.host.book import ProcessBook
 from gputop.sources.host.launchers_of_others import LaunchersOfOthers
+from gputop.sources.host.process_cache import ProcessCache
 from gputop.sources.host.rendezvous import WaitingLaunchers, read_launcher
 from tests.hosts.machines.sshd import free_port
 from tests.tracking.kit import eventually
@@ -120,11 +120,11 @@ def test_which_file_accelerate_reads(options: dict[str, str], environment: dict[
 
 def waiting_of(pid: int) -> list[int]:
     """The number of nodes for which this process waits, once its configuration is read."""
-    book, launchers = ProcessBook(), WaitingLaunchers()
+    cache, launchers = ProcessCache(), WaitingLaunchers()
     found: list[int] = []
 
     def is_known() -> bool:
-        found[:] = [one.nodes for one in launchers.find(book.pythons(time.monotonic(), 0.0)) if one.pid == pid]
+        found[:] = [one.nodes for one in launchers.find(cache.pythons(time.monotonic(), 0.0)) if one.pid == pid]
         return any(known[0] == pid for known in launchers._known)
 
     eventually(is_known, "the configuration is read")
@@ -164,10 +164,10 @@ def torchrun(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
 def test_a_torchrun_is_listed_until_its_ranks_start(
     torchrun: subprocess.Popen[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    book, launchers = ProcessBook(), WaitingLaunchers()
+    cache, launchers = ProcessCache(), WaitingLaunchers()
 
     def listed() -> list[WaitingLauncher]:
-        found = launchers.find(book.pythons(time.monotonic(), 0.0))
+        found = launchers.find(cache.pythons(time.monotonic(), 0.0))
         return [one for one in found if one.pid == torchrun.pid]
 
     assert not listed(), "it may still be importing torch"
@@ -198,7 +198,7 @@ def test_the_launcher_of_another_user_is_listed_by_its_command(monkeypatch: pyte
         process = subprocess.Popen(command, user="nobody", start_new_session=True, **pipes)  # type: ignore[call-overload]
         try:
             assert process.stdout.readline() == "up\n"
-            others = LaunchersOfOthers(ProcessBook())
+            others = LaunchersOfOthers(ProcessCache())
 
             def listed() -> list[WaitingLauncher]:
                 return [one for one in others.find(time.monotonic()) if one.pid == process.pid]
@@ -209,7 +209,7 @@ def test_the_launcher_of_another_user_is_listed_by_its_command(monkeypatch: pyte
             process.stdin.write("\n")
             process.stdin.flush()
             eventually(lambda: not listed(), "it has started a rank")
-            again = LaunchersOfOthers(ProcessBook())
+            again = LaunchersOfOthers(ProcessCache())
             assert process.pid not in [one.pid for one in again.find(time.monotonic())]
         finally:
             os.killpg(process.pid, signal.SIGKILL)
@@ -229,6 +229,6 @@ def test_a_torchrun_whose_ranks_have_ended_waits_for_no_node(
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stdout.readline() == "up\n"
-        found = WaitingLaunchers().find(ProcessBook().pythons(time.monotonic(), 0.0))
+        found = WaitingLaunchers().find(ProcessCache().pythons(time.monotonic(), 0.0))
         assert [one.pid for one in found if one.pid == process.pid] == ([] if ran else [process.pid])
         process.stdin.write("\n")

@@ -7,9 +7,8 @@ from contextlib import suppress
 
 import pytest
 
-from gputop.sources.host import book as process_book
-from gputop.sources.host import procfs
-from gputop.sources.host.book import ProcessBook, StatFiles
+from gputop.sources.host import process_cache, procfs
+from gputop.sources.host.process_cache import ProcessCache, StatFiles
 from tests.real_processes import IDLE, Processes
 
 
@@ -23,33 +22,33 @@ def held() -> int:
 
 def test_a_file_is_held_from_the_second_reading_on(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
     child, _ = processes.ready(IDLE)
-    book = ProcessBook()
+    cache = ProcessCache()
     before = held()
-    first = book.look_up(child.pid)
+    first = cache.look_up(child.pid)
     assert held() == before
-    assert book.look_up(child.pid) is first
+    assert cache.look_up(child.pid) is first
     assert held() == before + 1
     monkeypatch.setattr(procfs, "read_stat_line", lambda pid: pytest.fail("opened again"))
-    third = book.look_up(child.pid)
+    third = cache.look_up(child.pid)
     assert third is not None
     assert third.key == first.key
-    del book
+    del cache
     assert held() == before
 
 
 def test_a_process_that_has_ended_is_gone(processes: Processes) -> None:
     child, _ = processes.ready(IDLE)
-    book = ProcessBook()
+    cache = ProcessCache()
     before = held()
-    assert [book.look_up(child.pid) is None for _ in range(2)] == [False, False]
+    assert [cache.look_up(child.pid) is None for _ in range(2)] == [False, False]
     child.kill()
     child.wait()
-    assert book.look_up(child.pid) is None
+    assert cache.look_up(child.pid) is None
     assert held() == before
 
 
 def test_at_most_so_many_are_held(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process_book, "HELD_MAX", 1)
+    monkeypatch.setattr(process_cache, "HELD_MAX", 1)
     files = StatFiles()
     before = held()
     pids = [processes.ready(IDLE)[0].pid for _ in range(2)]

@@ -14,9 +14,9 @@ from types import SimpleNamespace
 import pytest
 
 from gputop.snapshot import DeviceUse, Process
-from gputop.sources.host import book, procfs
+from gputop.sources.host import process_cache, procfs
 from gputop.sources.host import reader as host_reader
-from gputop.sources.host.book import ProcessBook
+from gputop.sources.host.process_cache import ProcessCache
 from gputop.sources.host.reader import HostReader
 from tests.real_processes import PRELUDE, Processes, eventually, see_only_own_processes
 
@@ -99,10 +99,10 @@ def test_the_records_fields_are_in_their_places(processes: Processes) -> None:
 
 def test_the_program_of_a_process_is_read_until_it_is_known(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: Counter[int] = Counter()
-    program = book._program
-    monkeypatch.setattr(book, "_program", lambda pid, uid: (asked.update([pid]), program(pid, uid))[1])
+    program = process_cache._program
+    monkeypatch.setattr(process_cache, "_program", lambda pid, uid: (asked.update([pid]), program(pid, uid))[1])
     asleep, _ = processes.ready(ASLEEP)
-    known = ProcessBook()
+    known = ProcessCache()
     for second in range(6):
         assert asleep.pid in {facts.stat.pid for facts in known.pythons(float(second), 1.0)}
     assert asked[asleep.pid] == 2
@@ -119,7 +119,7 @@ while not os.path.exists({str(gates[0])!r}):
 os.execv("/bin/sh", ["/bin/sh", "-c", {shell!r}])
 """
     child, _ = processes.ready(become, CODE=PRELUDE + ASLEEP)
-    known = ProcessBook()
+    known = ProcessCache()
     seconds = itertools.count()
 
     def is_python() -> bool:

@@ -8,14 +8,14 @@ from dataclasses import replace
 import pytest
 
 from gputop.sources.host import procfs
-from gputop.sources.host.book import Facts, ProcessBook
+from gputop.sources.host.process_cache import Facts, ProcessCache
 from gputop.sources.host.unlisted import UnlistedTrainings
 
 LONG_S = 1000.0
 
 
-class OneProcess(ProcessBook):
-    """A book with this process only, which maps PyTorch and started ``LONG_S`` before the test's clock."""
+class OneProcess(ProcessCache):
+    """A cache with this process only, which maps PyTorch and started ``LONG_S`` before the test's clock."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,44 +50,44 @@ def queued_s(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def test_an_old_wait_for_a_core_no_longer_counts(queued_s: list[float]) -> None:
-    book = OneProcess()
-    found = UnlistedTrainings(book)
+    cache = OneProcess()
+    found = UnlistedTrainings(cache)
     queued_s[0] = LONG_S * 0.8  # it trained on a crowded machine
     assert found.pids(0.0, ()) == set()
     for now_s in (10.0, 20.0, 30.0):
-        book.use(core_s=2.0)  # and now a fifth of a core is all that it needs
+        cache.use(core_s=2.0)  # and now a fifth of a core is all that it needs
         assert found.pids(now_s, ()) == set()
-        book.use(core_s=0.5)
+        cache.use(core_s=0.5)
         assert found.pids(now_s + 5.0, ()) == set()
 
 
 def test_a_wait_for_a_core_counts_from_the_second_search_on(queued_s: list[float]) -> None:
-    book = OneProcess()
-    found = UnlistedTrainings(book)
+    cache = OneProcess()
+    found = UnlistedTrainings(cache)
     assert found.pids(0.0, ()) == set()
     for now_s, expected in ((10.0, set()), (20.0, {os.getpid()})):
-        book.use(core_s=2.0)
+        cache.use(core_s=2.0)
         queued_s[0] += 8.0
         assert found.pids(now_s, ()) == expected
 
 
 def test_a_wait_since_the_start_counts_at_the_first_search(queued_s: list[float]) -> None:
-    book = OneProcess()
-    book.use(core_s=LONG_S * 0.2)
+    cache = OneProcess()
+    cache.use(core_s=LONG_S * 0.2)
     queued_s[0] = LONG_S * 0.8
-    assert UnlistedTrainings(book).pids(0.0, ()) == {os.getpid()}
+    assert UnlistedTrainings(cache).pids(0.0, ()) == {os.getpid()}
 
 
 def test_what_trained_for_long_stays_listed_for_as_long_but_not_for_ever(queued_s: list[float]) -> None:
-    book = OneProcess()
-    found = UnlistedTrainings(book)
+    cache = OneProcess()
+    found = UnlistedTrainings(cache)
     for now_s in range(0, 110, 10):
-        book.use(core_s=9.0)
+        cache.use(core_s=9.0)
         found.pids(float(now_s), ())
     assert found.pids(185.0, ()) == {os.getpid()}
     assert found.pids(195.0, ()) == set()
     for now_s in range(210, 1310, 10):
-        book.use(core_s=9.0)
+        cache.use(core_s=9.0)
         found.pids(float(now_s), ())
     assert found.pids(1895.0, ()) == {os.getpid()}
     assert found.pids(1905.0, ()) == set()

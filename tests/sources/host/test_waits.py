@@ -12,7 +12,7 @@ import pytest
 
 from gputop.snapshot import DeviceUse
 from gputop.sources.host import evidence, procfs, waits
-from gputop.sources.host.book import ProcessBook
+from gputop.sources.host.process_cache import ProcessCache
 from gputop.sources.host.reader import HostReader
 from tests.real_processes import BUSY, Processes, as_nobody, eventually
 
@@ -93,7 +93,7 @@ def test_only_a_process_that_rests_is_asked_for_its_threads(processes: Processes
     monkeypatch.setattr(evidence, "WAITS_S", 0.0)
     known, found = evidence.Evidence(), []
     for turn in range(3):
-        facts = ProcessBook().look_up(child.pid)
+        facts = ProcessCache().look_up(child.pid)
         assert facts is not None
         ticks = facts.stat.cpu_ticks if turn else facts.stat.cpu_ticks - 1
         facts.stat = facts.stat._replace(cpu_ticks=ticks)
@@ -111,7 +111,7 @@ def test_an_older_reading_comes_with_its_time(processes: Processes, monkeypatch:
     child, _ = processes.ready("say('ready'); time.sleep(100)")
     eventually(lambda: procfs.read_stat(child.pid).state, lambda state: state == "S")
     monkeypatch.setattr(evidence, "WAITS_S", 600.0)
-    facts = ProcessBook().look_up(child.pid)
+    facts = ProcessCache().look_up(child.pid)
     assert facts is not None
     known = evidence.Evidence()
     for now_s, read_s in ((1000.008, None), (1001.0, 1000.0), (1599.0, 1000.0), (1600.008, None), (1601.0, 1600.0)):

@@ -116,8 +116,8 @@ class StatFiles:
             os.close(self._held.pop(pid))
 
 
-class ProcessBook:
-    """Looks up processes. ``HostReader`` and ``VirtualSource`` may share one book or have one each."""
+class ProcessCache:
+    """Looks up processes. ``HostReader`` and ``VirtualSource`` may share one cache or have one each."""
 
     def __init__(self) -> None:
         self._facts: dict[int, Facts] = {}
