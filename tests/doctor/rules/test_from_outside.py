@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections import Counter
 from dataclasses import replace
 
@@ -187,6 +188,24 @@ def test_a_process_that_waits_on_purpose_does_not_hang() -> None:
         return replace(shot, processes=(replace(process, environment=environment, rank=0),))
 
     assert told(one_of_two, "G01", 160) is None, "the other rank is on another machine"
+
+
+def test_a_process_that_claims_millions_of_ranks_costs_no_memory() -> None:
+    """Any user may set LOCAL_WORLD_SIZE to anything."""
+
+    def claims(second: int) -> Snapshot:
+        shot = scenes.stops_and(always("lock"))(second)
+        (process,) = shot.processes
+        assert process.environment is not None
+        environment = replace(process.environment, rank=0, local_rank=0, world_size=3_000_000, local_world_size=3_000_000)
+        return replace(shot, processes=(replace(process, environment=environment, rank=0),))
+
+    tracemalloc.start()
+    try:
+        play(claims, 5)
+        assert tracemalloc.get_traced_memory()[1] < 20 << 20
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("printed", [True, False])

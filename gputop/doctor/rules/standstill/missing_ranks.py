@@ -13,6 +13,7 @@ from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.standstill.spinning import polls
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
+from gputop.process import LOCAL_RANKS_MOST
 
 STOOD_S = 20.0
 """No rank runs backward for this long. Ranks that exit one by one at the end of a run take less time (our choice)."""
@@ -27,7 +28,7 @@ def missing_ranks(evidence: Evidence, group: RankGroup) -> Judgement:
         return None
     size = group.local_world_size
     processes = [member.process for member in group.members if member.process is not None]
-    if size is None or len(processes) < len(group.members):
+    if size is None or size > LOCAL_RANKS_MOST or len(processes) < len(group.members):
         return None
     gone = sorted(set(range(size)) - seen)
     left = _left_free(evidence, group, gone)
