@@ -4,9 +4,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
-# Most tests wait for processes rather than compute: run four per core, up to eight; with eight cores or more, one per core.
+# Most tests wait for processes rather than compute: run three per core, up to eight; with eight cores or more, one per core.
 JOBS ?= $(shell cores=$$(nproc 2>/dev/null || echo 2); \
-	if [ $$cores -ge 8 ]; then echo $$cores; elif [ $$cores -ge 2 ]; then echo 8; else echo 4; fi)
+	if [ $$cores -ge 8 ]; then echo $$cores; elif [ $$cores -ge 3 ]; then echo 8; else echo $$((3 * cores)); fi)
 
 .PHONY: run install test test-pythons conformance fuzz second-nvml soak check format docs bench picture clean
 
