@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -86,10 +87,16 @@ def test_a_named_pipe_that_nobody_writes_to_is_named(tmp_path: Path) -> None:
     ids=["process substitution", "named pipe", "/dev/stdin"],
 )
 def test_a_pipe_is_read_to_its_end(failed: Path, tmp_path: Path, script: str) -> None:
-    words = script.format(doctor=" ".join([*GPUTOP, "doctor"]))
+    words = script.format(doctor=shlex.join([*GPUTOP, "doctor"]))
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     said = subprocess.run(
-        ["bash", "-c", words, "bash", str(failed)], capture_output=True, text=True, cwd=tmp_path, env=environment, check=False
+        ["bash", "-c", words, "bash", str(failed)],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=environment,
+        check=False,
+        timeout=DEADLINE_S,
     )
     assert (said.returncode, said.stderr) == (1, "")
     assert "Rank 1 failed with ValueError at train.py:34 (main)" in said.stdout
