@@ -232,22 +232,28 @@ FEW_THREADS: Mapping[str, Scene] = {
 }
 
 
-def writing(doing: Doing, written: int = 4_000_000, read: int = 0, every: int = 1, stops: int | None = None) -> Scene:
-    """One process that writes and reads so many bytes a second."""
+def writing(
+    doing: Doing,
+    written: int = 4_000_000,
+    read: int = 0,
+    every: int = 1,
+    stops: int | None = None,
+    files: tuple[str, ...] = ("/scratch/run/last.ckpt",),
+) -> Scene:
+    """One process that writes and reads so many bytes a second; ``files`` are open to be written."""
     base = outside(doing, every=every, stops=stops)
 
     def scene(second: int) -> Snapshot:
         found = base(second)
         (process,) = found.processes
-        moved = replace(
-            process, written_bytes=written * second, read_bytes=read * second, files_written=("/scratch/run/last.ckpt",)
-        )
+        moved = replace(process, written_bytes=written * second, read_bytes=read * second, files_written=files)
         return replace(found, processes=(moved,))
 
     return scene
 
 
 flushes_each_step = writing(taking_turns("file", "runs"))
+flushes_files_that_are_closed_again = writing(taking_turns("file", "runs"), files=())
 flushes_often = writing(taking_turns("file", "runs", "runs"))
 UNTROUBLED_BY_FILES: Mapping[str, Scene] = {
     "reads its data": writing(taking_turns("file", "runs"), written=100, read=4_000_000),

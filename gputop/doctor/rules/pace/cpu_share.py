@@ -110,7 +110,7 @@ D02 = Rule(
     threshold=(
         f"more workers than cores and CPU pressure above {PRESSURE_PERCENT:.0f}% (likely)",
         f"a quota throttles over {THROTTLED_SHARE:.0%} of its periods (certain)",
-        f"ranks set to {TIMES_CORES} threads for each core, on cores used to {USED_UP_PERCENT:.0f}%, while the GPUs wait "
+        f"ranks set to {TIMES_CORES} threads for each core, on cores that are {USED_UP_PERCENT:.0f}% busy, while the GPUs wait "
         "(possible, info unless as many threads exist; likely if they use most of the ranks' CPU time)",
         f"ranks with {TIMES_CORES_COUNTED} such threads for each core (possible)",
     ),

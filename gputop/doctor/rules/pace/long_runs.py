@@ -18,7 +18,6 @@ from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.rules.pace.own_times import evaluates_longer
 from gputop.doctor.rules.pace.saves import OFTEN_STEPS, SAVES_MIN, SHARE_MIN, SURE_SHARE, saves_too_often
-from gputop.doctor.rules.pace.writes import SHARE_MIN as WRITES_SHARE
 from gputop.doctor.rules.pace.writes import writes_in_the_loop
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
@@ -249,7 +248,7 @@ E07 = Rule(
         "each pause, by CUDA events",
         f"{SAVES_MIN} checkpoints, {OFTEN_STEPS:g} steps apart or less on average, take {SHARE_MIN:.0%} of the time (likely "
         f"from {SURE_SHARE:.0%})",
-        f"a main thread waits for files in {WRITES_SHARE:.0%} of all samples, in a process that writes and hardly reads, while "
+        f"a main thread waits for files in {SHARE_MIN:.0%} of all samples, in a process that writes and hardly reads, while "
         f"steps advance (likely from {SURE_SHARE:.0%})",
         "evaluations take longer than training, according to the run's own numbers",
     ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.facts.stated import facts_of
@@ -25,6 +27,23 @@ RANKS_SHARE_MIN = 0.25
 BUSY_PERCENT = 60.0
 """Busier GPUs do not wait for the CPU (our choice)."""
 HOLD_S = 10.0
+SETTINGS_SHOWN = 3
+"""Usually all ranks have the same."""
+
+
+class _Setting(NamedTuple):
+    """How many threads a rank is to compute with, the setting in words, and where it stands."""
+
+    threads: int
+    text: str
+    source: str
+
+
+class _Used(NamedTuple):
+    """What all ranks use together, and their main threads of that, in percent of one core."""
+
+    percent: float
+    main_percent: float
 
 
 def too_many_threads(evidence: Evidence, group: RankGroup) -> Judgement:
@@ -36,19 +55,19 @@ def too_many_threads(evidence: Evidence, group: RankGroup) -> Judgement:
     if host is None or not host.cpu_count or not evidence.is_warm(group):
         return None
     members = [member for member in group.members if member.process is not None]
-    cores = _cores(members, host.cpu_count, host.cpu_quota)
-    if not members or len(members) < len(group.members) or not _used_up(members, cores, host.cpu_percent):
+    cores, used = _cores(members, host.cpu_count, host.cpu_quota), _used(members)
+    if not members or len(members) < len(group.members) or used is None or not _used_up(used, cores, host.cpu_percent):
         return None
     if not group.virtual and any(
         (load := evidence.load(uuid)) is None or load.mean_percent >= BUSY_PERCENT for uuid in group.used
     ):
         return None
     each = max(1, int(cores) // len(members))
-    set_by = [_set_for(member, each) for member in members]
-    wanted = [number for number, _ in set_by if number is not None]
+    settings = [setting for member in members if (setting := _setting(member, each)) is not None]
+    wanted = [setting.threads for setting in settings]
     counted = sum(member.process.thread_count or 0 for member in members if member.process is not None)
     known = len(wanted) == len(members) and sum(wanted) >= TIMES_CORES * cores
-    compute = _compute_beside_main(members, cores)
+    compute = _compute_beside_main(used, cores)
     if not known and not (compute and counted >= TIMES_CORES_COUNTED * cores):
         return None
     number = sum(wanted) if known else counted
@@ -57,10 +76,11 @@ def too_many_threads(evidence: Evidence, group: RankGroup) -> Judgement:
     ranks = words.count(len(members), "rank") if len(members) > 1 else "one process"
     facts = [Fact(f"{ranks} with {counted} threads, for {words.count(int(cores), 'core')}", counted, "/proc/<pid>/stat")]
     if known:
-        facts.append(Fact(f"{set_by[0][1]} for each", max(wanted), "journal: settings" if group.run else "/proc/<pid>/environ"))
-    facts.append(_main_fact(members))
+        different = list(dict.fromkeys(settings))
+        facts += [Fact(setting.text, setting.threads, setting.source) for setting in different[:SETTINGS_SHOWN]]
+    facts.append(_main_fact(used))
     if host.cpu_percent is not None:
-        facts.append(Fact(f"the machine's cores are used to {host.cpu_percent:.0f}%", host.cpu_percent, "/proc/stat"))
+        facts.append(Fact(f"the machine's cores are {host.cpu_percent:.0f}% busy", host.cpu_percent, "/proc/stat"))
     finding = tracked.about(
         group,
         "D02",
@@ -88,38 +108,35 @@ def _cores(members: list[Member], machine: int, quota: float | None) -> float:
     return max(1.0, min(cores, quota) if quota is not None else cores)
 
 
-def _used_up(members: list[Member], cores: float, machine_percent: float | None) -> bool:
+def _used_up(used: _Used, cores: float, machine_percent: float | None) -> bool:
     """Return whether no core is free: of the machine, or of those that a quota or a mask leaves to the ranks."""
-    used = _used(members)
-    return used is not None and ((machine_percent or 0.0) >= USED_UP_PERCENT or used[0] >= USED_UP_PERCENT * cores)
+    return (machine_percent or 0.0) >= USED_UP_PERCENT or used.percent >= USED_UP_PERCENT * cores
 
 
-def _compute_beside_main(members: list[Member], cores: float) -> bool:
+def _compute_beside_main(used: _Used, cores: float) -> bool:
     """Return whether other threads than the main ones use most of what the ranks use, and that is much of the cores."""
-    used = _used(members)
-    return used is not None and used[0] >= 100 * RANKS_SHARE_MIN * cores and used[1] <= MAIN_SHARE_MAX * used[0]
+    return used.percent >= 100 * RANKS_SHARE_MIN * cores and used.main_percent <= MAIN_SHARE_MAX * used.percent
 
 
-def _used(members: list[Member]) -> tuple[float, float] | None:
-    """Return what the ranks use of a core, in percent, and their main threads of that; None if it is not known of each."""
-    used = main = 0.0
+def _used(members: list[Member]) -> _Used | None:
+    """Return what the ranks use; None if that is not known of each."""
+    percent = main_percent = 0.0
     for member in members:
         process = member.process
         if process is None or process.cpu_percent is None or process.main_thread_cpu_percent is None:
             return None
-        used += process.cpu_percent
-        main += process.main_thread_cpu_percent
-    return used, main
+        percent += process.cpu_percent
+        main_percent += process.main_thread_cpu_percent
+    return _Used(percent, main_percent)
 
 
-def _main_fact(members: list[Member]) -> Fact:
-    used, main = _used(members) or (0.0, 0.0)
-    text = f"together they use {used:.0f}% of a core, their main threads {main:.0f}%"
-    return Fact(text, round(main / used, 2) if used else None, "/proc/<pid>/task/<tid>/stat")
+def _main_fact(used: _Used) -> Fact:
+    text = f"together they use {used.percent:.0f}% of a core, their main threads {used.main_percent:.0f}%"
+    return Fact(text, round(used.main_percent / used.percent, 2) if used.percent else None, "/proc/<pid>/task/<tid>/stat")
 
 
-def _set_for(member: Member, fair: int) -> tuple[int | None, str]:
-    """Return how many threads a rank is to compute with, and the setting in words; None if nothing says so.
+def _setting(member: Member, fair: int) -> _Setting | None:
+    """Return how many threads a rank is to compute with; None if nothing says so.
 
     Torch may use fewer threads than OMP_NUM_THREADS says; if it uses a ``fair`` number, the variable does not matter.
     """
@@ -130,5 +147,5 @@ def _set_for(member: Member, fair: int) -> tuple[int | None, str]:
     first = value.split(",")[0].strip()
     number = int(first) if first.isdecimal() and len(first) < 6 else None
     if own is not None and (own <= fair or own >= (number or 0)):
-        return own, f"torch.get_num_threads() is {own}"
-    return number, f"OMP_NUM_THREADS={first}"
+        return _Setting(own, f"torch.get_num_threads() is {own}", "journal: settings")
+    return None if number is None else _Setting(number, f"OMP_NUM_THREADS is {first}", "/proc/<pid>/environ")

@@ -11,6 +11,7 @@ from pathlib import PurePath
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.pace.saves import SHARE_MIN, SURE_SHARE
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
 from gputop.snapshot import Process
@@ -20,9 +21,6 @@ SPAN_S = 30.0
 PARTS = 3
 """The waits come again and again: some in each third of the span. A long checkpoint now and then is none of these."""
 SAMPLES_MIN = 15
-SHARE_MIN = 0.25
-SURE_SHARE = 0.4
-"""Shares of the samples, as for checkpoints that torch.save times (our choice)."""
 WRITTEN_MIN_BYTES = 2**24
 TIMES_READ = 4
 """So many times more written than read: the process does not wait for its data."""
@@ -37,7 +35,10 @@ os.fsync(...)  # only for a file that must survive a crash of the machine"""
 
 
 def writes_in_the_loop(evidence: Evidence, group: RankGroup) -> Judgement:
-    """Judge E07 by main threads that wait for files again and again, in a process that writes and hardly reads."""
+    """Judge E07 by main threads that wait for files again and again, in a process that writes and hardly reads.
+
+    The limits of its share of the samples are those of the share of time that ``torch.save`` takes.
+    """
     run = logged.run_id(group)
     if run is None or not evidence.has_moved(run, STEPS_EVERY_S) or not evidence.is_warm(group):
         return None
@@ -54,7 +55,7 @@ def writes_in_the_loop(evidence: Evidence, group: RankGroup) -> Judgement:
             f"/proc/{process.pid}/syscall",
         ),
         Fact(f"it wrote {bytes_text(written)} to disk and read {bytes_text(read)}", written, f"/proc/{process.pid}/io"),
-        *[Fact(f"open for writing: {', '.join(names[:3])}", names[0], f"/proc/{process.pid}/fd")][: len(names)],
+        *([Fact(f"open for writing: {', '.join(names[:3])}", names[0], f"/proc/{process.pid}/fd")] if names else []),
     ]
     finding = tracked.about(
         group,
