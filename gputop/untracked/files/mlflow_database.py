@@ -1,7 +1,7 @@
 """MLflow's database: an SQLite file that holds all runs, with a row for each value. Opened only to read, and without a lock.
 
-A lock would make a training wait that writes meanwhile. So SQLite is told that the file does not change, and what it returns
-counts only if the file has not changed: its change counter is the same before and after, and no transaction is open.
+A lock would block a training run that is about to write. SQLite is therefore told that the file never changes, and its answer
+counts only if that was true: no transaction is open, and the change counter is the same before and after.
 """
 
 from __future__ import annotations

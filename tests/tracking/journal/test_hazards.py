@@ -373,7 +373,7 @@ print("trained")
 def test_a_limit_on_the_size_of_files_does_not_end_a_script_that_lets_the_signal_end_it(
     home: Home, tmp_path: Path, limit: int, thread: str
 ) -> None:
-    """Neither by what gputop keeps nor by what it says in a file that stands for stderr."""
+    """No write of gputop may end the script: not to its own files, and not to a stderr that is a file."""
     said = tmp_path / "stderr"
     code, out, _ = home.run(ENDED_BY_SIZE.format(limit=limit), str(said), GPUTOP_THREAD=thread)
     assert (code, out) == (0, "trained\n"), said.read_text()

@@ -54,7 +54,7 @@ class Pattern:
     raised: bool = True
     """Whether an exception may say it; if not, the same words in a traceback mean something else."""
     lasting: bool = False
-    """Whether what it says still holds if the run continues: the next write fails, too."""
+    """Whether it stays true while the run continues, as a full disk does: the next write fails too."""
 
     def match(self, line: str) -> Mapping[str, str] | None:
         """Return the named groups if the line contains this text, else None."""
