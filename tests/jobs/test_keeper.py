@@ -85,6 +85,10 @@ def numbers_of(job: Job) -> list[int]:
     return [int(line.split()[1]) for line in lines_of(job) if line.startswith("line ")]
 
 
+def has_twice(numbers: list[int]) -> bool:
+    return len(set(numbers)) < len(numbers)
+
+
 def keeper_of(job: Job) -> int:
     """The one child of the supervisor that is not the command, once there is one."""
     until(lambda: len(_keepers_of(job)) == 1)
