@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 from gputop.tracking.journal.harmless import harmless
+from gputop.tracking.journal.nothing import WithAttributes
 from gputop.tracking.journal.notice import reason, warn
 
 ENTRIES_MAX = 5_000
@@ -15,8 +16,8 @@ ENTRIES_MAX = 5_000
 
 
 @harmless(passes=(KeyError,))
-class RecordedDict(dict[str, Any]):
-    """A dictionary that records every change; its entries are also attributes."""
+class RecordedDict(WithAttributes):
+    """A dictionary that records every change."""
 
     def __init__(self, changed: Callable[[str, Any], None]) -> None:
         super().__init__()
@@ -25,15 +26,6 @@ class RecordedDict(dict[str, Any]):
     def __setitem__(self, name: str, value: Any) -> None:
         super().__setitem__(name, value)
         self._changed(str(name), value)
-
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self[name]
-        except KeyError:
-            raise AttributeError(name) from None
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        self[name] = value
 
     def update(self, *others: Any, **entries: Any) -> None:
         """Update from mappings, pairs, objects with attributes (argparse), or keywords; ``allow_val_change`` is ignored."""

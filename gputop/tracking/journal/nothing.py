@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class _Settings(dict):  # type: ignore[type-arg]  # without importing typing
-    """What a script keeps in ``config`` or ``summary``: the training may depend on it."""
+class WithAttributes(dict):  # type: ignore[type-arg]  # without importing typing
+    """A dictionary whose entries are also attributes, as those of ``config`` and ``summary``."""
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -24,6 +24,10 @@ class _Settings(dict):  # type: ignore[type-arg]  # without importing typing
 
     def __setattr__(self, name: str, value: Any) -> None:
         self[name] = value
+
+
+class _Settings(WithAttributes):
+    """What a script keeps in ``config`` or ``summary``: the training may depend on it."""
 
     def update(self, *given: Any, **more: Any) -> None:
         """Take the entries of a mapping, or of an object such as argparse's; other trackers' keywords too."""
