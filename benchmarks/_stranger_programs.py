@@ -54,12 +54,16 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """The outcome of a program: the answer, the seconds from the onset to the right verdict, and what its output explains."""
+    """The outcome of a program: the answer, the seconds from the onset to the right verdict, and what its output explains.
+
+    ``certain`` is true if the doctor was certain of what it said first.
+    """
 
     answer: Answer
     delay_s: float | None
     from_log: Answer
     said: tuple[str, ...]
+    certain: bool
 
 
 def with_python(name: str, *options: str) -> tuple[str, ...]:
@@ -125,7 +129,7 @@ def watch(program: Program, how: How, seconds: float) -> Told:
         sampler.take()
         process = _start(program, how, directory, output)
         try:
-            answer, delay_s, said = _watch(
+            answer, delay_s, last = _watch(
                 program, sampler, doctor, process, output, seconds if case.right else min(seconds, HEALTHY_S)
             )
             # As it is now: what a launcher prints when the benchmark stops it is no part of the case.
@@ -133,7 +137,8 @@ def watch(program: Program, how: How, seconds: float) -> Told:
         finally:
             _stop(process, mark_of(output))
             source.close()
-        return Told(answer, delay_s, from_log, said)
+        said, certain = tuple(item.id for item in last), bool(last) and last[0].confidence == "certain"
+        return Told(answer, delay_s, from_log, said, certain)
 
 
 def _start(program: Program, how: How, directory: str, output: Path) -> subprocess.Popen[bytes]:
@@ -194,7 +199,7 @@ def _marked(mark: str) -> set[int]:
 
 def _watch(
     program: Program, sampler: Sampler, doctor: Doctor, process: subprocess.Popen[bytes], output: Path, seconds: float
-) -> tuple[Answer, float | None, tuple[str, ...]]:
+) -> tuple[Answer, float | None, list[Finding]]:
     began = time.monotonic()
     own = Own()
     alarms: dict[str, Finding] = {}
@@ -226,7 +231,7 @@ def _watch(
     onset_s = {"first line": printed.first_s, "last line": printed.last_s, "end": ended_s}[program.onset]
     delay_s = max(0.0, first_s - onset_s) if first_s is not None and onset_s is not None else None
     last = findings if program.case.right else list(alarms.values())
-    return judge(program.case, last, bool(doctor.undecided)), delay_s, tuple(item.id for item in last)
+    return judge(program.case, last, bool(doctor.undecided)), delay_s, last
 
 
 @dataclass(slots=True)

@@ -17,6 +17,7 @@ from _stranger_machines import JOURNAL_ONLY, MACHINES
 from _strangers import Answer, Case, is_alarm, judge
 
 from gputop.doctor.diagnosis import Doctor
+from gputop.doctor.findings.finding import Finding
 from gputop.snapshot import Ancestor, Device, Points, Process, Snapshot, Workers
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
@@ -29,7 +30,7 @@ from tests.samples import EPOCH
 SECONDS = 120
 
 
-def play(scene_of: Scene, case: Case) -> tuple[Answer, int | None, tuple[str, ...]]:
+def play(scene_of: Scene, case: Case) -> tuple[Answer, int | None, list[Finding]]:
     """Return the answer, when the right verdict was first shown (seconds; the fault begins at 0), and what was said."""
     doctor = Doctor()
     first_s = None
@@ -41,7 +42,7 @@ def play(scene_of: Scene, case: Case) -> tuple[Answer, int | None, tuple[str, ..
             first_s = second
     told = found if case.right else alarms
     answer = judge(case, told, suspected=bool(doctor.undecided))
-    return answer, first_s, tuple(dict.fromkeys(item.id for item in told))
+    return answer, first_s, list(told)
 
 
 def both(build: Scene, journal_only: bool) -> Iterator[tuple[str, Scene]]:

@@ -1,12 +1,13 @@
 """How often the doctor is right about programs and logs that its rules were not written against.
 
 Run: ``python benchmarks/doctor_strangers.py [--logs] [--scenes] [--live] [--hardware] [--sets SET ...] [--how HOW ...]
-[--only NAME ...] [--json FILE] [--page]``. Without --live it takes a minute: logs and simulated machines. --live runs real
-programs on virtual GPUs, attached and under ``gputop run``, for two minutes each; if others train on the machine, run it in its
-own PID namespace, as doctor_accuracy.py describes. --hardware runs the programs that need a real GPU, on this machine's first
-one. ``--page`` writes docs/doctor-accuracy.md from the figures, and keeps those of parts that did
-not run. Cases that are set aside (the package ``set_aside`` says who may read them) are counted but not named, unless their
-author requests it with ``--name-set-aside``: no rule may be written against them.
+[--only NAME ...] [--verdicts FILE] [--json FILE] [--page]``. Without --live it takes a minute: logs and simulated machines.
+--live runs real programs on virtual GPUs, attached and under ``gputop run``, for two minutes each; if others train on the
+machine, run it in its own PID namespace, as doctor_accuracy.py describes. --hardware runs the programs that need a real GPU, on
+this machine's first one. ``--verdicts FILE`` keeps each program's verdict in a file, and does not run programs whose verdicts
+it holds: so hours of programs are measured in parts. ``--page`` writes docs/doctor-accuracy.md from the figures, and keeps
+those of parts that did not run. Cases that are set aside (the package ``set_aside`` says who may read them) are counted but not
+named, unless their author requests it with ``--name-set-aside``: no rule may be written against them.
 """
 
 from __future__ import annotations
@@ -18,10 +19,14 @@ import statistics
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from _strangers import ANSWERS, FOLDERS, ROOT, Answer, Case, Half
+
+if TYPE_CHECKING:
+    from _stranger_programs import Told
 
 PAGE = Path(__file__).parent.parent / "docs" / "doctor-accuracy.md"
 NUMBERS = ROOT / "numbers.json"
@@ -33,13 +38,14 @@ Numbers = dict[str, dict[str, dict[str, float | None]]]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One case seen in one way. ``delay_s`` is the time from the onset to the right verdict."""
+    """One case seen in one way. ``delay_s`` is the time from the onset to the right verdict, ``certain`` its confidence."""
 
     how: str
     case: Case
     answer: Answer
     delay_s: float | None = None
     said: tuple[str, ...] = ()
+    certain: bool = False
 
 
 def main() -> int:
@@ -82,6 +88,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--seconds", type=float, default=SECONDS, help="watch each program for this long from its first line (75)"
     )
+    parser.add_argument("--verdicts", metavar="FILE", help="keep the programs' verdicts in this file, and go on from it")
     parser.add_argument("--json", metavar="FILE", help="write the figures to this file")
     parser.add_argument("--page", action="store_true", help="write docs/doctor-accuracy.md")
     return parser.parse_args()
@@ -130,8 +137,12 @@ def _scenes(sets: Sequence[Half], only: Sequence[str]) -> list[Row]:
             if not _wanted(case, sets, only):
                 continue
             for how, scene in _stranger_scenes.both(half.SCENES[case.name], case.name in half.IN_THE_JOURNAL):
-                answer, first_s, said = _stranger_scenes.play(scene, case)
-                rows.append(Row(f"simulated, {how}", case, answer, None if first_s is None else float(first_s), said))
+                answer, first_s, found = _stranger_scenes.play(scene, case)
+                said, certain = (
+                    tuple(dict.fromkeys(item.id for item in found)),
+                    bool(found) and found[0].confidence == "certain",
+                )
+                rows.append(Row(f"simulated, {how}", case, answer, None if first_s is None else float(first_s), said, certain))
     return rows
 
 
@@ -163,17 +174,33 @@ def _live(args: argparse.Namespace, named: Sequence[Half], gpu: bool) -> list[Ro
     )
     opened_programs = [program for part in opened_parts for program in part.PROGRAMS]
     set_aside_parts = (set_aside, outside, later, small, fresh)
+    known = _kept(Path(args.verdicts)) if args.verdicts else {}
     programs = (*ALL, *opened_programs, *(program for part in set_aside_parts for program in part.PROGRAMS))
     for program in programs:
         if program.gpu != gpu or not _wanted(program.case, args.sets, args.only):
             continue
         for how in args.how:
-            told = watch(program, how, args.seconds)
-            rows.append(Row(f"{place}, {how}", program.case, told.answer, told.delay_s, told.said))
+            told = known.get((program.case.name, how)) or watch(program, how, args.seconds)
+            if args.verdicts and (program.case.name, how) not in known:
+                _keep(Path(args.verdicts), program.case.name, how, told)
+            rows.append(Row(f"{place}, {how}", program.case, told.answer, told.delay_s, told.said, told.certain))
             if program.case.half in named:
                 print(f"{program.case.name} {how}: {told.answer} {told.delay_s} {told.said}", file=sys.stderr, flush=True)
         rows.append(Row(f"{place}, from its log", program.case, told.from_log))
     return rows
+
+
+def _kept(path: Path) -> dict[tuple[str, str], Told]:
+    """Return the verdicts of a file by the names of program and way, the newest of each."""
+    from _stranger_programs import Told
+
+    lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return {(line["case"], line["how"]): Told(**{**line["told"], "said": tuple(line["told"]["said"])}) for line in lines}
+
+
+def _keep(path: Path, case: str, how: str, told: Told) -> None:
+    with path.open("a") as file:
+        file.write(json.dumps({"case": case, "how": how, "told": asdict(told)}) + "\n")
 
 
 def _wanted(case: Case, sets: Sequence[Half], only: Sequence[str]) -> bool:
@@ -187,14 +214,22 @@ def _numbers(rows: Sequence[Row]) -> Numbers:
         for how in dict.fromkeys(row.how for row in rows if row.case.half == half):
             mine = [row for row in rows if row.how == how and row.case.half == half]
             counts = Counter(row.answer for row in mine)
-            delays = [row.delay_s for row in mine if row.delay_s is not None and row.answer in ("right", "acceptable")]
             found.setdefault(half, {})[how] = {
                 "cases": len(mine),
                 "healthy": sum(not row.case.right for row in mine),
                 **{answer: counts[answer] for answer in ANSWERS},
-                "seconds": round(statistics.median(delays), 1) if delays else None,
+                "seconds": _median(mine),
+                "certain_seconds": _median([row for row in mine if row.certain]),
             }
     return found
+
+
+def _median(rows: Sequence[Row]) -> float | None:
+    """Return the median seconds from the onset to the right verdict, ``None`` where no row has both."""
+    delays = [
+        row.delay_s for row in rows if row.delay_s is not None and row.answer in ("right", "acceptable") and row.case.right
+    ]
+    return round(statistics.median(delays), 1) if delays else None
 
 
 def _table(numbers: Numbers) -> str:
@@ -203,13 +238,15 @@ def _table(numbers: Numbers) -> str:
         lines += [
             f"### {_HEADINGS[half]}",
             "",
-            f"| seen | cases | healthy | {' | '.join(ANSWERS)} | faults named | median seconds |",
-            f"|---|{'---:|' * (len(ANSWERS) + 4)}",
+            f"| seen | cases | healthy | {' | '.join(ANSWERS)} | faults named | median seconds | if certain |",
+            f"|---|{'---:|' * (len(ANSWERS) + 5)}",
         ]
         counted = ("cases", "healthy", *ANSWERS)
         total: dict[str, float | None] = {name: sum(row[name] or 0 for row in table.values()) for name in counted}
-        for how, row in (*table.items(), ("sum", {**total, "seconds": None})):
-            seconds = "-" if row["seconds"] is None else f"{row['seconds']:g}"
+        for how, row in (*table.items(), ("sum", total)):
+            seconds = " | ".join(
+                f"{row[name]:g}" if row.get(name) is not None else "-" for name in ("seconds", "certain_seconds")
+            )
             counts = " | ".join(f"{row[name]:g}" for name in counted)
             lines.append(f"| {how} | {counts} | {_faults_named(row)} | {seconds} |")
         lines.append("")
@@ -253,7 +290,7 @@ What the words in the tables mean:
 - **wrong**: the first finding names a different cause. **false alarm**: a healthy case has a problem above "possible".
 - **faults named**: the number of faults with a right or acceptable first verdict.
 - **median seconds**: from the onset of the fault, if known, to the right verdict. A simulated fault begins with the first
-  reading.
+  reading. **if certain**: the same for the verdicts that the doctor calls certain.
 - **attached**: gputop watches from outside a run that it did not start. **tracked**: `gputop run`. **from the log**: `gputop
   doctor --log`.
 
