@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import string
 import subprocess
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,11 @@ from hypothesis import strategies as st
 
 from gputop.doctor.findings.commands import filled
 from gputop.doctor.logs.patterns.table import PATTERNS
+from gputop.snapshot import Snapshot
+from tests.doctor import scenes
+from tests.doctor.scenes.base import Scene, play
+
+HERE = Path(__file__).parent
 
 HOSTILE = (
     *(
@@ -76,3 +84,32 @@ def _outside_quotes(fix: str) -> str:
         for line in fix.splitlines()
     ]
     return "".join(sign for sign in "\n".join(lines) if sign in ";|&$`<>()\n#")
+
+
+EVIL = ";touch ran;"
+
+
+def _hostile(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _hostile(item) for key, item in value.items()}
+    return value + EVIL if isinstance(value, str) else value
+
+
+@pytest.mark.parametrize("rule", ["A03", "B03", "E01", "G04"])
+def test_no_text_of_a_journal_begins_a_command(rule: str) -> None:
+    """Facts name lines, classes and variables of a script, and another user may have written them."""
+    fixes = []
+    for path in sorted(Path(scenes.__file__).parent.rglob("[a-z]*.py")):
+        module = importlib.import_module(".".join(("tests.doctor", *path.relative_to(HERE).with_suffix("").parts)))
+        for _, _, scene, seconds in (fault for fault in getattr(module, "FAULTS", ()) if fault[0] == rule):
+            for found in play(partial(_with_hostile_facts, scene), seconds):
+                fixes += [item.fix for item in found if item.id == rule]
+    lines = {line for fix in fixes for line in fix.splitlines()}
+    assert lines
+    assert [line for line in lines if EVIL in re.sub(r"'[^']*'", "", line)] == []
+
+
+def _with_hostile_facts(scene: Scene, second: int) -> Snapshot:
+    shot = scene(second)
+    runs = [replace(run, ranks=tuple(replace(rank, facts=_hostile(rank.facts)) for rank in run.ranks)) for run in shot.runs]
+    return replace(shot, runs=tuple(runs))

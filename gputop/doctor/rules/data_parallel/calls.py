@@ -11,7 +11,7 @@ from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import Judgement, Rule, Suspicion
-from gputop.doctor.rules.support.shared import siblings, utilization
+from gputop.doctor.rules.support.shared import siblings, through_the_wrapper, utilization
 from gputop.snapshot import Device
 
 BYPASSED_STEPS_MIN = 5
@@ -86,14 +86,8 @@ B03 = Rule(
 
 
 def _bypass_fix(group: RankGroup, name: str, where: str | None, number: int | None) -> str:
-    line = f"instead of the call in {where}" if where is not None else "instead of model.module(x)"
-    return (
-        f"loss = model(x)  # the wrapper itself, {line}\n"
-        f"# call a method other than forward through forward, in {name}:\n"
-        "def forward(self, x, mode=None):\n"
-        '    return getattr(self, mode)(x) if mode else self.plain(x)  # called as model(x, mode="loss")\n'
-        f"# better: DistributedDataParallel, and\n# {fixes.launch_line(group, number or group.visible_count or 2)}"
-    )
+    better = fixes.launch_line(group, number or group.visible_count or 2)
+    return f"{through_the_wrapper(name, where)}\n# better: DistributedDataParallel, and\n# {better}"
 
 
 def _devices_number(group: RankGroup, member: Member) -> int | None:

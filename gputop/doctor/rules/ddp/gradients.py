@@ -14,6 +14,7 @@ from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.ddp.by_hand import divides_by_hand
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, SELDOM_S, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.shared import through_the_wrapper
 from gputop.facts.parallel import Ddp
 from gputop.snapshot import Rank
 
@@ -83,7 +84,6 @@ def goes_around(evidence: Evidence, group: RankGroup) -> Judgement:
     ]
     if synced:
         facts.append(Fact(f"backward passes that DDP reduced: {min(synced)}", min(synced), "journal: gradients"))
-    line = f"  # instead of the call in {calls.where}" if calls.where is not None else "  # not model.module(x)"
     finding = tracked.about(
         group,
         "C01",
@@ -93,10 +93,7 @@ def goes_around(evidence: Evidence, group: RankGroup) -> Judgement:
         facts,
         "DDP prepares the averaging of gradients when the script calls the wrapper itself. After model.module(x) or "
         "model.module.method(x), each rank steps with its own gradients, faster and without an error.",
-        f"loss = model(x){line}\n"
-        f"# call a method other than forward through forward, in {name}:\n"
-        "def forward(self, x, mode=None):\n"
-        '    return getattr(self, mode)(x) if mode else self.plain(x)  # called as model(x, mode="loss")',
+        through_the_wrapper(name, calls.where),
         "The script averages the gradients by hand (dist.all_reduce), so the weights stay equal.",
     )
     return Suspicion(finding)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 
 from gputop import units
@@ -12,6 +11,7 @@ from gputop.doctor.evidence.visible import parse_mask
 from gputop.doctor.facts import model as model_facts
 from gputop.doctor.facts import stated
 from gputop.doctor.findings import fixes, words
+from gputop.doctor.findings.commands import filled
 from gputop.doctor.findings.finding import Abstained, Fact, Finding
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.shared import siblings, utilization
@@ -32,6 +32,7 @@ model = DDP(model.to(local_rank), device_ids=[local_rank])"""
 _MASK_PER_RANK = """\
 srun --gpus-per-task=1 …  # gives each rank its own GPU; or start the ranks with torchrun:
 {torchrun}"""
+_NO_MASK = "# remove from the script the line that sets {variable} to {mask}\n"
 _COUNT_OPTIONS = ("--num_gpus", "--num-gpus", "--n_gpus", "--ngpus", "--n_gpu")
 _LIST_OPTIONS = ("--gpus", "--gpu-ids", "--gpu_ids", "--device", "--devices", "device", "devices")
 
@@ -302,7 +303,7 @@ def _mask_fix(group: RankGroup, wanted: list[Device], own: str | None) -> str:
     prefix = fixes.mask_prefix(group, wanted)
     command = fixes.own_command(group)
     if own is not None:
-        return f'# remove from the script: os.environ["{_variable(group)}"] = {json.dumps(own)}\n{prefix}{command}'
+        return filled(_NO_MASK, {"variable": _variable(group), "mask": own}) + f"{prefix}{command}"
     if not group.masks:
         return f"Start the container with more GPUs (docker run --gpus all …), then:\n{command}"
     return f"{prefix or 'env -u CUDA_VISIBLE_DEVICES '}{command}"

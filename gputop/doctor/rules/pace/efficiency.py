@@ -10,6 +10,7 @@ from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.facts.calls import parameter_dtypes
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import words
+from gputop.doctor.findings.commands import filled
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
@@ -25,6 +26,10 @@ DATA_SHARE_MAX = 0.1
 PAUSE_SHARE_MAX = 0.1
 """Synchronizations per step, how many steps they were counted in (one in a few seconds), how much of a step the loop is in
 them, the share of time the GPU idles, and limits on other waits (docs/rules.md#e01, estimates)."""
+_SUM_FIRST = """\
+total += loss.detach()  # {line}: keep the tensor, without item()
+if step % 50 == 0:
+    print(total.item() / 50); total.zero_()  # one wait every 50 steps"""
 LOAD_MIN_PERCENT = 20.0
 """Below this utilization, something other than the size of the kernels is the problem (docs/rules.md#e02, an estimate)."""
 POWER_SHARE_MAX = 0.35
@@ -136,13 +141,7 @@ def _by_the_optimizer(fact: Synchronizations) -> bool:
 
 
 def _sync_fix(where: str | None) -> str:
-    line = f"  # {where}" if where is not None else ""
-    return (
-        f"total += loss.detach(){line}: keep the tensor, without item()\n"
-        "if step % 50 == 0:\n    print(total.item() / 50); total.zero_()  # one wait every 50 steps"
-        if where is not None
-        else "total += loss.detach()  # without item()\nif step % 50 == 0:\n    print(total.item() / 50); total.zero_()"
-    )
+    return filled(_SUM_FIRST, {"line": where}) if where is not None else _SUM_FIRST.replace("{line}: ", "")
 
 
 def too_little_work(evidence: Evidence, group: RankGroup) -> Judgement:

@@ -9,6 +9,7 @@ from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.facts import model as model_facts
 from gputop.doctor.findings import fixes, words
+from gputop.doctor.findings.commands import filled
 from gputop.doctor.findings.finding import Confidence, Fact, Finding, Severity
 from gputop.doctor.rules.standstill import left_early
 from gputop.doctor.rules.standstill.left_early import LATE_S, STILL_S
@@ -275,7 +276,9 @@ def _look_for_the_first(run: Run) -> str:
 def _fix(run: Run, rank: Rank, others_go_on: bool) -> str:
     failure = model_facts.failure(rank)
     if failure is not None:
-        return f"# fix {failure.where or 'that'} first" + ("" if others_go_on else ": the other errors then disappear")
+        return filled("# fix {line} first", {"line": failure.where or "that"}) + (
+            "" if others_go_on else ": the other errors then disappear"
+        )
     if _was_killed(rank):
         return f"{_KERNEL_LOG}\n# use fewer loader workers or less memory per rank, then start it again"
     advice = (

@@ -7,8 +7,21 @@ from collections.abc import Sequence
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.findings import words
+from gputop.doctor.findings.commands import filled
 from gputop.doctor.findings.finding import Fact
 from gputop.snapshot import Device, Host, Process
+
+_THROUGH_THE_WRAPPER = """\
+loss = model(x)  # the wrapper itself, instead of {call}
+# call a method other than forward through forward, in {module}:
+def forward(self, x, mode=None):
+    return getattr(self, mode)(x) if mode else self.plain(x)  # called as model(x, mode="loss")"""
+
+
+def through_the_wrapper(module: str, where: str | None) -> str:
+    """Return the fix of a script that calls the wrapped module past its wrapper, at the line ``where`` if that is known."""
+    call = "model.module(x)" if where is None else f"the call in {where}"
+    return filled(_THROUGH_THE_WRAPPER, {"call": call, "module": module})
 
 
 def siblings(evidence: Evidence, group: RankGroup) -> bool:
