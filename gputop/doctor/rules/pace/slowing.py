@@ -23,6 +23,9 @@ SLOWER = 1.3
 SURE_SHARE = 0.9
 """This share of all pairs of parts must rise with time; a single change of level makes three quarters of them rise."""
 SPAN_MIN_S = 60.0
+SPAN_IF_CLEAR_S = 45.0
+SPAN_IF_MUCH_S = 30.0
+"""Less time is enough if each part is slower than the previous one, by ``SLOWER_OF_FEW`` or by ``MUCH_SLOWER`` in all."""
 VALUES_MIN = 100
 """Values needed of a rate, whose printed values may carry no time of their own."""
 VALUES_FEW = 40
@@ -35,7 +38,6 @@ ROWS_SAME = 1.15
 
 TIMES = "the times of its values"
 """Stands for a metric: the pace of a run that logs neither step times nor a throughput."""
-SPAN_BY_TIMES_S = 45.0
 PARTS_FEW = 4
 """This many parts are enough for "possible" if the last is ``MUCH_SLOWER``, for example if only epochs are logged."""
 READ_EVERY_S = 1.0
@@ -111,7 +113,9 @@ E10 = Rule(
         f"over {SPAN_MIN_S:.0f} s or more ({VALUES_MIN} values of a throughput), a step takes {SLOWER:g} times as long in the "
         f"last eighth of the run as in the first, and {SURE_SHARE:.0%} of all pairs of eighths rise; not if the samples per "
         "second stay the same",
-        f"the same from {VALUES_FEW} values, or by the times of an untracked run's losses over {SPAN_BY_TIMES_S:.0f} s: "
+        f"already over {SPAN_IF_CLEAR_S:.0f} or {SPAN_IF_MUCH_S:.0f} s of step times, if each eighth is slower than the "
+        f"previous one, by {SLOWER_OF_FEW:g} or {MUCH_SLOWER:g} times in all",
+        f"the same from {VALUES_FEW} values, or by the times of an untracked run's losses over {SPAN_IF_CLEAR_S:.0f} s: "
         f"{SLOWER_OF_FEW:g} times, and all pairs if it is less than {MUCH_SLOWER:g} times",
         f"either is {TAKEN_TEXT}, if the run logs rewards, or if it has logged {2 * PARTS_FEW} losses or a few more and the "
         f"last part takes {MUCH_SLOWER:g} times as long as the first",
@@ -158,7 +162,7 @@ def _parts(metric: str, stretches: list[Stretch]) -> _Course | None:
     means = [sum(item.mean * item.count for item in part) / sum(item.count for item in part) for part in parts]
     if metric == "step_s":
         seconds = tuple(means)
-        if sum(seconds) * (end - begin) / PARTS < SPAN_MIN_S:
+        if sum(seconds) * (end - begin) / PARTS < _span_needed(seconds):
             return None
     elif sum(item.count for item in kept) < VALUES_FEW:
         return None
@@ -170,13 +174,19 @@ def _parts(metric: str, stretches: list[Stretch]) -> _Course | None:
     return _Course(metric, seconds, tuple(part[0].step for part in parts), few)
 
 
+def _span_needed(seconds: tuple[float, ...]) -> float:
+    """Return how long a course of step times must be, in seconds: the clearer it rises, the shorter."""
+    growth = seconds[-1] / seconds[0] if _rising(seconds) == 1.0 else 1.0
+    return SPAN_IF_MUCH_S if growth >= MUCH_SLOWER else SPAN_IF_CLEAR_S if growth >= SLOWER_OF_FEW else SPAN_MIN_S
+
+
 def _by_times(evidence: Evidence, run: str | None, rank: Rank) -> _Course | None:
     """Return the pace by when each loss was written; None if that spans too little time."""
     losses = (evidence.paces(run, rank.rank, name) for name in rank.metrics)
     longest = max(losses, key=lambda paces: len(paces.marks), default=None)
     parts = min(PARTS, len(longest.marks) // 2) if longest is not None else 0
     found = longest.seconds_per_step(parts) if longest is not None and parts >= PARTS_FEW else None
-    if longest is None or found is None or longest.marks[-1].time - longest.marks[0].time < SPAN_BY_TIMES_S:
+    if longest is None or found is None or longest.marks[-1].time - longest.marks[0].time < SPAN_IF_CLEAR_S:
         return None
     seconds, steps = found
     part_s = (longest.marks[-1].step - longest.marks[0].step) / parts

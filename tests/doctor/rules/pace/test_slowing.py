@@ -70,8 +70,20 @@ def test_few_printed_values_show_it_if_every_part_is_slower(tmp_path: Path) -> N
     assert printed(tmp_path, [40e3 - 25e3 * (n >= 30) + 50 * (n % 7) for n in range(60)]) == [], "one change of level"
 
 
-def test_a_minute_is_needed() -> None:
-    assert told(scenes.slows_down, 40) is None
+@pytest.mark.parametrize(
+    ("growth", "out_of_order", "enough_s"),
+    [(1.4, False, 60.0), (1.8, False, 45.0), (1.8, True, 60.0), (4.0, False, 30.0), (4.0, True, 60.0)],
+)
+def test_the_clearer_it_slows_down_the_less_time_is_enough(growth: float, out_of_order: bool, enough_s: float) -> None:
+    def course(span_s: float) -> object:
+        means = [1 + (growth - 1) * number / 31 for number in range(32)]
+        if out_of_order:
+            means[8:16] = reversed(means[8:16])
+        each_s = span_s / sum(means[1:])
+        return slowing._parts("step_s", [Stretch(50 * number, mean * each_s / 50, 50) for number, mean in enumerate(means)])
+
+    assert course(enough_s - 3) is None
+    assert course(enough_s + 3) is not None
 
 
 def test_a_throughput_that_overflows_is_ignored() -> None:
