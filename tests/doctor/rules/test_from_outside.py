@@ -73,6 +73,15 @@ def test_threads_are_no_burden_that_sleep_or_have_cores(name: str) -> None:
     assert told(scenes.FEW_THREADS[name], "D02", 60) is None
 
 
+def test_a_lone_process_that_sleeps_in_a_lock_waits_for_others() -> None:
+    finding = told(scenes.waits_for_a_pool, "D01", 60)
+    assert finding is not None
+    assert "a pool of processes" in finding.cause
+    assert finding.evidence[0].text.startswith("the main thread of process 4000 waited for another thread or process in 6")
+    two = scenes.outside(*2 * [scenes.taking_turns("lock", "lock", "runs")], percent=lambda number, second: 30.0)
+    assert told(two, "D01", 60) is None, "ranks wait for each other"
+
+
 def test_a_wait_for_workers_counts_only_if_there_are_some() -> None:
     assert told(scenes.waits_for_workers, "D01", 60) is None
 

@@ -38,15 +38,22 @@ SPIN_PERCENT = 90.0
 BUSY_PERCENT = 60.0
 """Busier GPUs do not wait for the main threads (our choice)."""
 HOLD_S = 5.0
+SLEEPS_PERCENT = 50.0
+"""A process that uses less of a core than this has no other thread that works for its main thread (our choice)."""
 LOCK = "lock"
 _ALONE = ("sleep", "file", "socket")
 _WITH_WORKERS = ("events", "pipe")
 """A DataLoader's workers answer through a pipe. Without workers, other processes do: environments, actors, a server."""
+_OTHERS = (
+    "The training loop waits for others that prepare its batches: a pool of processes, or a thread that reads them. They are "
+    "slower than the training."
+)
 _CAUSES = {
     "sleep": "The training loop sleeps: its data set waits for something to arrive, tries again after an error, or is limited "
     "to a rate.",
     "file": "The training process reads or writes files itself, and the GPU waits until it has.",
     "socket": "The training process waits for another machine or service, such as a storage server, in each step.",
+    LOCK: _OTHERS,
 }
 _WORKERS = "The loader's workers do not prepare batches as fast as the training uses them."
 _TEXTS = {
@@ -55,6 +62,7 @@ _TEXTS = {
     "socket": "waited for a socket",
     "events": "waited for its workers",
     "pipe": "waited for its workers",
+    LOCK: "waited for another thread or process",
 }
 _POLICIES = ("reward", "return", "episod")
 """Metrics of a run that waits for its environments or actors on purpose."""
@@ -66,7 +74,9 @@ class Waits(NamedTuple):
     member: Member
     samples: int
     own: float
-    """Waits in which the training stands still, of which ``word`` is the most frequent."""
+    """Waits in which the training stands still, of which ``word`` is the most frequent. A lone process that uses little of a
+    core waits in a lock for others, too: no thread of its own works for it.
+    """
     word: str
     lock: float
     runs: float
@@ -167,18 +177,20 @@ def _waits_of_all(evidence: Evidence, group: RankGroup) -> list[Waits]:
         return []
     if not evidence.is_warm(group):
         return []
-    found = [_waits_of(evidence, member) for member in group.members]
+    found = [_waits_of(evidence, member, lone=len(group.members) == 1) for member in group.members]
     return [item for item in found if item is not None] if None not in found else []
 
 
-def _waits_of(evidence: Evidence, member: Member) -> Waits | None:
+def _waits_of(evidence: Evidence, member: Member, lone: bool) -> Waits | None:
     process = member.process
     if process is None:
         return None
     samples = evidence.still.samples(process, SPAN_S)
     if samples.total() < SAMPLES_MIN:
         return None
-    counted = (*_ALONE, *(_WITH_WORKERS if process.workers is not None and process.workers.count else ()))
+    with_workers = process.workers is not None and process.workers.count
+    sleeps = lone and process.cpu_percent is not None and process.cpu_percent < SLEEPS_PERCENT
+    counted = (*_ALONE, *(_WITH_WORKERS if with_workers else ()), *((LOCK,) if sleeps else ()))
     own = Counter({word: samples[word] for word in counted})
     word, _ = own.most_common(1)[0]
     return Waits(
