@@ -20,6 +20,7 @@ from gputop.sources.host import procfs
 from gputop.untracked.ended import Ended, EndedRuns, as_ended
 from gputop.untracked.followed import Curve, FollowedRun, Key
 from gputop.untracked.kinds import ORDER, OUTPUT
+from gputop.untracked.shared_output import EndedRun, SharedOutput
 
 FIRST_WAIT_S = 0.3
 """How long the first poll that sees a run waits for its curve, so that the first picture has most of them."""
@@ -62,6 +63,7 @@ class UntrackedCurves:
         self._stuck: list[FollowedRun] = []
         self._ended: dict[str, tuple[FollowedRun, float]] = {}
         self._shared_output: set[str] = set()
+        self._shared = SharedOutput()
         self._ids: dict[tuple[str, int, float | None], str | None] = {}
         self._over = EndedRuns()
 
@@ -99,11 +101,13 @@ class UntrackedCurves:
             curves = _curves_of(followed_run, run, claims, owned, runs, points)
             process_runs.append(_with_curves(run, curves))
         self._over.see(process_runs, runs, known, tracked)
-        ended_runs = [_last_of(item, claims, owned, runs, points) for item in self._over]
-        return Curves(tuple(process_runs), tuple(runs.values()), tuple(points), self._logs(claims), tuple(ended_runs))
+        logs = self._logs(claims)
+        failed = {match.run_id for match in logs if match.job_state == "failed"}
+        ended_runs = [_last_of(item, claims, owned, failed, runs, points) for item in self._over]
+        return Curves(tuple(process_runs), tuple(runs.values()), tuple(points), logs, tuple(ended_runs))
 
     def _logs(self, claims: Counter[str | tuple[int, int]]) -> tuple[LogMatch, ...]:
-        """Return the error texts of the runs, except for those that share their output with another one."""
+        """Return the error texts of the runs; of those that share their output with another one, only if they have failed."""
         ended = {run_id: followed for run_id, (followed, _) in self._ended.items()}
         every = ended | self._followed
         self._shared_output &= every.keys()
@@ -111,7 +115,13 @@ class UntrackedCurves:
             run_id for run_id, item in self._followed.items() if any(claims[name] > 1 for name in item.printed_to)
         }
         own = (followed for run_id, followed in every.items() if run_id not in self._shared_output)
-        return tuple(match for followed in own for match in followed.error_texts)
+        over = [
+            EndedRun(run_id, followed.error_texts, not followed.lingers)
+            for run_id, (followed, _) in self._ended.items()
+            if run_id in self._shared_output
+        ]
+        shared = self._shared.texts(over, any_alive=not self._shared_output.isdisjoint(self._followed))
+        return (*(match for followed in own for match in followed.error_texts), *shared)
 
     def _follow(self, found: Sequence[ProcessRun], tracked: Collection[int]) -> dict[str, FollowedRun]:
         """Return the follower of each run, by the run's key; start and end followers as needed."""
@@ -152,6 +162,7 @@ def _last_of(
     item: Ended,
     claims: Counter[str | tuple[int, int]],
     owned: frozenset[Path],
+    failed: Collection[str | None],
     runs: dict[str, Run],
     points: list[Points],
 ) -> ProcessRun:
@@ -173,7 +184,7 @@ def _last_of(
             points += [each for each in new if each.run_id in item.curves and each.run_id not in runs]
         elif not known:
             item.run = replace(item.run, outputs=followed.printed_files)
-        if any(match.job_state == "failed" for match in followed.error_texts):
+        if followed.run_id in failed:
             item.run = replace(item.run, failed=True)
         item.followed = None if is_read else followed
     for run_id, curve in item.curves.items():

@@ -351,7 +351,7 @@ def test_text_that_was_in_a_window_before_the_run_is_not_its_own(output: Output)
     assert output.look(ended=True) == ()
 
 
-def test_a_window_that_two_runs_print_to_is_neithers() -> None:
+def test_a_window_that_two_live_runs_print_to_is_neithers() -> None:
     curves = UntrackedCurves()
     for number in range(2):
         item = curves._followed[f"pid-{number}"] = FollowedRun(f"pid-{number}")
@@ -454,7 +454,11 @@ def test_a_run_that_is_tracked_now_has_not_ended(started: subprocess.Popen[bytes
     assert curves.poll([], tracked=[started.pid]).logs == ()
 
 
-def test_output_that_two_runs_print_to_one_file_belongs_to_neither(tmp_path: Path) -> None:
+@pytest.mark.parametrize("both", [False, True])
+def test_a_text_in_output_of_two_runs_is_that_of_the_one_that_ended_with_it(
+    both: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(followed, "LAST_WORDS_S", 0.5)
     path = tmp_path / "all.log"
     with path.open("wb") as out:
         pair = [
@@ -468,8 +472,18 @@ def test_output_that_two_runs_print_to_one_file_belongs_to_neither(tmp_path: Pat
         eventually(lambda: curves.poll(runs), lambda _: all(item.printed_to for item in _followed(curves)))
         with path.open("a") as file:
             file.write(f"{TRACEBACK}INFO bye\n")
-        eventually(lambda: curves.poll(runs[:1]), lambda _: any(item.error_texts for item in _followed(curves)))
-        assert curves.poll(runs[:1]).logs == ()
+        eventually(lambda: curves.poll(runs), lambda _: any(item.errors.at_end for item in _followed(curves)))
+        assert curves.poll(runs).logs == (), "while both live, it is neither's"
+        first, second = _followed(curves)
+        alive = [] if both else runs[:1]
+        for process in pair if both else pair[1:]:
+            process.communicate(b"\n")
+        found = eventually(lambda: curves.poll(alive), lambda found: bool(found.logs))
+        (run_id,) = {match.run_id for match in found.logs}
+        assert both or run_id == second.run_id
+        assert {match.line for match in found.logs} == {"KeyError: 'speaker-7'"}
+        eventually(lambda: curves.poll([]), lambda _: not first.lingers)
+        assert {match.run_id for match in curves.poll([]).logs} == {run_id}, "it is said of one run only"
     finally:
         for process in pair:
             process.kill()
