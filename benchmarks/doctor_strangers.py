@@ -105,7 +105,7 @@ def _logs(sets: Sequence[Half], only: Sequence[str]) -> list[Row]:
     from open_half import posts_wordings as opened_wordings
     from set_aside import by_component as components
     from set_aside import cases as set_aside
-    from set_aside import posts, posts_later, posts_latest, posts_packages, posts_wordings
+    from set_aside import posts, posts_later, posts_latest, posts_newest, posts_packages, posts_wordings
 
     from gputop.cli.doctor import explain_logs
 
@@ -113,7 +113,13 @@ def _logs(sets: Sequence[Half], only: Sequence[str]) -> list[Row]:
     parts: dict[str, tuple[Case, ...]] = {
         "from the log": (*LOGS, *opened.LOGS, *set_aside.LOGS),
         "from the log, by component": (*opened_components.LOGS, *components.LOGS),
-        "from the log, as posted": (*opened_posts.LOGS, *more_posts.LOGS, *posts.LOGS, *posts_later.LOGS),
+        "from the log, as posted": (
+            *opened_posts.LOGS,
+            *more_posts.LOGS,
+            *posts.LOGS,
+            *posts_later.LOGS,
+            *posts_newest.LOGS,
+        ),
         "from the log, by raise site": (*opened_wordings.LOGS, *posts_wordings.LOGS, *posts_latest.LOGS),
         "from the log, by package": (*opened_packages.LOGS, *posts_packages.LOGS),
         "from the log, of several ranks": opened_forum.LOGS,
