@@ -37,6 +37,9 @@ class Case:
 
     ``acceptable`` are ids that are not wrong but say less; a right id that does not say what it should is acceptable too. With
     ANY, each finding that says it is right, and the others are wrong unless they are acceptable.
+
+    ``outside_trace`` is decided from the program alone: whether a skilled person could see the fault with ps, top, py-spy,
+    nvidia-smi and what the program prints. Where not, a program that is watched attached is counted apart.
     """
 
     name: str
@@ -44,6 +47,7 @@ class Case:
     says: str = ""
     acceptable: tuple[str, ...] = ()
     half: Half = "first"
+    outside_trace: bool = True
 
     @property
     def folder(self) -> Path:

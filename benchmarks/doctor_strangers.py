@@ -186,10 +186,8 @@ def _live(args: argparse.Namespace, named: Sequence[Half], gpu: bool) -> list[Ro
         if program.gpu != gpu or not _wanted(program.case, args.sets, args.only):
             continue
         for how in args.how:
-            told = known.get((program.case.name, how)) or watch(program, how, args.seconds)
-            if args.verdicts and (program.case.name, how) not in known:
-                _keep(Path(args.verdicts), program.case.name, how, told)
-            rows.append(Row(f"{place}, {how}", program.case, told.answer, told.delay_s, told.said, told.certain))
+            traceless = ", no outside trace" if how == "attached" and not program.case.outside_trace else ""
+            rows.append(Row(f"{place}, {how}{traceless}", program.case, told.answer, told.delay_s, told.said, told.certain))
             if program.case.half in named:
                 print(f"{program.case.name} {how}: {told.answer} {told.delay_s} {told.said}", file=sys.stderr, flush=True)
         rows.append(Row(f"{place}, from its log", program.case, told.from_log))
@@ -299,6 +297,9 @@ What the words in the tables mean:
   reading. **if certain**: the same for the verdicts that the doctor calls certain.
 - **attached**: gputop watches from outside a run that it did not start. **tracked**: `gputop run`. **from the log**: `gputop
   doctor --log`.
+- **no outside trace**: the fault cannot be seen from outside the process, in what it prints, its stacks or its use of the
+  machine: a model that is not wrapped, for example, while the loss falls. This is decided from the program alone, whatever the
+  doctor says. Attached, such programs are counted apart.
 
 Programs run on virtual GPUs, that is, on the cores of one machine; simulated machines are built with the helpers of the rules'
 own tests, and are therefore easier than logs and programs.
