@@ -162,7 +162,7 @@ def _live(args: argparse.Namespace, named: Sequence[Half], gpu: bool) -> list[Ro
     from open_half import small as opened_small
     from open_half import varied as opened_varied
     from set_aside import cases as set_aside
-    from set_aside import fresh, later, outside, small
+    from set_aside import fresh, later, newest, outside, small
 
     rows = []
     place = "program on a GPU" if gpu else "program"
@@ -179,13 +179,16 @@ def _live(args: argparse.Namespace, named: Sequence[Half], gpu: bool) -> list[Ro
         on_a_gpu,
     )
     opened_programs = [program for part in opened_parts for program in part.PROGRAMS]
-    set_aside_parts = (set_aside, outside, later, small, fresh)
+    set_aside_parts = (set_aside, outside, later, small, fresh, newest)
     known = _kept(Path(args.verdicts)) if args.verdicts else {}
     programs = (*ALL, *opened_programs, *(program for part in set_aside_parts for program in part.PROGRAMS))
     for program in programs:
         if program.gpu != gpu or not _wanted(program.case, args.sets, args.only):
             continue
         for how in args.how:
+            told = known.get((program.case.name, how)) or watch(program, how, args.seconds)
+            if args.verdicts and (program.case.name, how) not in known:
+                _keep(Path(args.verdicts), program.case.name, how, told)
             traceless = ", no outside trace" if how == "attached" and not program.case.outside_trace else ""
             rows.append(Row(f"{place}, {how}{traceless}", program.case, told.answer, told.delay_s, told.said, told.certain))
             if program.case.half in named:
