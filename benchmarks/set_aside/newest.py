@@ -1,4 +1,4 @@
-"""Faults that people post often, set aside: their author knew only the titles of the rules.
+"""Faults that people post often and healthy work that looks odd, set aside: their author knew only the titles of the rules.
 
 Each comment names the cause, and what somebody with ps, top, py-spy and the printed output would see of it. What leaves no such
 trace has ``outside_trace=False``.
@@ -106,4 +106,17 @@ PROGRAMS: tuple[Program, ...] = (
     Program(_case("entropy-bonus", ("J01", "J02", "nan_loss")), with_python("entropy_bonus", "entropy_bonus.yaml")),
     # The optimizer has the old head, and the rest is frozen. The printed loss stays at that of guessing.
     Program(_case("new-head-cells", ("J03",)), with_python("new_head_cells")),
+    # ---- healthy
+    # Batches with a NaN are left out, and this is printed.
+    Program(_case("healthy-leaves-out-what-is-nan"), with_python("leaves_out_what_is_nan")),
+    # Two members of an ensemble: no gradient is averaged, and both see all the data.
+    Program(_case("healthy-ensemble-of-two"), with_python("ensemble_of_two"), 2),
+    # Each round begins with a new model; then the pool is scored.
+    Program(_case("healthy-asks-the-oracle"), with_python("asks_the_oracle")),
+    # Data for tomorrow are made beside the training, with low priority.
+    Program(_case("healthy-shards-for-tomorrow"), ("bash", "shards_for_tomorrow.sh")),
+    # Four batches for each update, and a warm-up of the rate.
+    Program(_case("healthy-launched-with-accelerate"), (*_ACCELERATE, "launched_with_accelerate.py"), 2),
+    # A loss that falls from 0 towards -1.
+    Program(_case("healthy-falls-below-zero"), with_python("falls_below_zero")),
 )
