@@ -30,7 +30,7 @@ PROGRAMS: tuple[Program, ...] = (
     Program(_case("forks-with-a-lock", ("G01",), acceptable=("D01",)), with_python("forks_with_a_lock"), onset="last line"),
     # ---- faults: ranks and devices
     # Rank 0 sorts all weights and gradients in each step; rank 1 waits in its backward. CPU time per rank, and stacks.
-    Program(_case("draws-histograms", ("F05", "F02"), acceptable=("F03",)), with_torchrun("draws_histograms"), 2),
+    Program(_case("histograms-of-all", ("F05", "F02"), acceptable=("F03",)), with_torchrun("histograms_of_all"), 2),
     # --gpu_ids 0,1 sets the mask, and the script uses the first of the two. One device idles.
     Program(
         _case("asks-for-both-cards", ("A02", "A16"), acceptable=("A03", "A11")),
