@@ -79,7 +79,7 @@ def with_torchrun(name: str) -> tuple[str, ...]:
 ALL: tuple[Program, ...] = (
     Program(Case("slow-getitem", ("D01",)), with_python("slow_getitem", "--bs", "16")),
     Program(Case("yaml-zero-lr", ("J03",)), with_python("yaml_zero_lr", "model.width=512")),
-    Program(Case("no-wrapper", ("C03",)), ("bash", "no_wrapper.sh"), 2),
+    Program(Case("no-wrapper", ("C03",), outside_trace=False), ("bash", "no_wrapper.sh"), 2),
     Program(Case("diverges", ("J01", "J02", "nan_loss")), with_python("diverges")),
     Program(
         Case("barrier-on-rank-zero", ("C08",), acceptable=("G01",)), with_torchrun("barrier_on_rank_zero"), 2, onset="last line"
@@ -90,7 +90,7 @@ ALL: tuple[Program, ...] = (
         2,
         onset="end",
     ),
-    Program(Case("same-batches", ("C05",)), with_torchrun("same_batches"), 2),
+    Program(Case("same-batches", ("C05",), outside_trace=False), with_torchrun("same_batches"), 2),
     Program(Case("keeps-every-loss", ("E10",)), with_python("keeps_every_loss")),
     Program(Case("healthy-hand-allreduce"), with_python("hand_allreduce"), 2),
     Program(Case("healthy-gan-program"), with_python("gan")),
