@@ -67,7 +67,7 @@ PROGRAMS: tuple[Program, ...] = (
         2,
         onset="end",
     ),
-    # 964 small tensors are reduced one by one. Stacks: all_reduce; little work is done by either rank.
+    # 484 small tensors are reduced one by one. Stacks: all_reduce; little work is done by either rank.
     Program(
         _case("reduces-each-tensor", ("E09", "E06", ANY), "one by one|each (gradient|tensor)|by hand|communicat", ("E02",)),
         (*_ACCELERATE, "reduces_each_tensor.py"),

@@ -10,7 +10,7 @@ import torch.nn as nn
 
 
 class Narrow(nn.Module):
-    def __init__(self, depth=240, width=40):
+    def __init__(self, depth=120, width=40):
         super().__init__()
         self.first = nn.Linear(20, width)
         self.blocks = nn.ModuleList(nn.ModuleDict({"n": nn.LayerNorm(width), "l": nn.Linear(width, width)}) for _ in range(depth))
