@@ -13,7 +13,7 @@ from _stranger_programs import Program, with_python, with_torchrun
 from _strangers import ANY, Case
 
 _case = partial(Case, half="set aside")
-_ACCELERATE = (sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes", "2")
+_ACCELERATE = (sys.executable, "-m", "accelerate.commands.launch", "--multi_gpu", "--num_processes=2", "--main_process_port=0")
 _ENDED = ("exception", "LOG", "G04", "child_failed", "elastic_exit", "gloo_peer", "cpp_terminate")
 """What is said of a run that failed, without its cause."""
 

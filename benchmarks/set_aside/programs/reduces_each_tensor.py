@@ -1,6 +1,6 @@
 """Deep and narrow net on two processes, gradients averaged as in the 'writing distributed applications' tutorial.
 
-accelerate launch --cpu --num_processes 2 reduces_each_tensor.py
+accelerate launch --multi_gpu --num_processes=2 --main_process_port=0 reduces_each_tensor.py
 """
 import os
 
