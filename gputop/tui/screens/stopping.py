@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from gputop.errors import GputopError
 from gputop.jobs import identity
+from gputop.places import state_dir
 from gputop.snapshot import ENDED_STATES, Process, ProcessRun, Run
 from gputop.tui.state.view import View
 
@@ -185,11 +186,17 @@ def send_signal(pid: int, start_ticks: int | None, number: signal.Signals) -> No
 
 
 def job_of(process: Process, view: View) -> str | None:
-    """Return the id of the gputop job that a process belongs to."""
+    """Return the id of the gputop job that a process belongs to; None for a job under another state directory.
+
+    Such a job is not known here, so that it cannot be stopped as a job.
+    """
     run = next((run for run in view.snapshot.runs if run.run_id == process.run_id), None)
     if run is not None and run.job_id is not None:
         return run.job_id
-    return process.environment.gputop_job_id if process.environment else None
+    environment = process.environment
+    if environment is None or environment.gputop_state_dir not in (None, str(state_dir())):
+        return None
+    return environment.gputop_job_id
 
 
 def refusal_of(process: Process, view: View) -> str:

@@ -12,6 +12,7 @@ from dataclasses import replace
 import pytest
 
 from gputop.jobs import identity
+from gputop.places import state_dir
 from gputop.snapshot import Ancestor, LaunchEnvironment, Process
 from gputop.tui.screens.signalling import Recipient, recipient, send
 from gputop.tui.screens.signals import SignalScreen
@@ -146,6 +147,18 @@ def test_a_signal_that_the_system_does_not_permit(children: list[Child]) -> None
     assert not done
     assert "The system does not permit it" in words
     assert children[0].poll() is None
+
+
+def test_a_job_under_another_state_directory_is_stopped_by_signals(children: list[Child]) -> None:
+    job = LaunchEnvironment(gputop_job_id="20260101-000000-abcd", gputop_state_dir="/elsewhere")
+    process = listed(children[0], environment=job)
+    assert recipient(process, here()).refusal == ""
+    question = stop_question([process], here())
+    assert isinstance(question, StopScreen)
+    assert question.target.job_id is None
+    assert question.target.pid == children[0].pid
+    ours = replace(process, environment=replace(job, gputop_state_dir=str(state_dir())))
+    assert "belongs to job" in recipient(ours, here()).refusal
 
 
 def test_jobs_and_launched_runs_are_stopped_as_a_whole(children: list[Child]) -> None:
