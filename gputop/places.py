@@ -1,4 +1,6 @@
-"""Where gputop keeps its files, and how to create a directory and read a file safely. Imports only the standard library."""
+"""Where gputop keeps its files, and how to create a directory, read a file and replace one safely. Imports only the standard
+library.
+"""
 
 from __future__ import annotations
 
@@ -89,6 +91,27 @@ def read_text(path: Path) -> str:
     if len(content) > TEXT_MAX_BYTES:
         raise OSError(errno.EFBIG, "it is larger than a megabyte", str(path))
     return content.decode("utf-8")
+
+
+def replace_file(path: Path, content: bytes, *, keep_link: bool = False) -> None:
+    """Replace the content of ``path`` as a whole, mode 0600 whatever the umask: readers see the old content or the new.
+
+    ``keep_link``: if ``path`` is a symbolic link, replace the file that it names, and not the link.
+
+    Raises:
+        OSError: the disk is full, or the directory is missing or cannot be written. The old content is still there.
+    """
+    target = Path(os.path.realpath(path)) if keep_link else path
+    new = target.with_name(f".{target.name}-{os.urandom(4).hex()}")
+    handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            os.fchmod(handle, 0o600)
+            file.write(content)
+        os.replace(new, target)
+    except BaseException:
+        new.unlink(missing_ok=True)
+        raise
 
 
 def _expanded(path: str) -> Path:

@@ -13,7 +13,7 @@ import pytest
 
 from gputop.errors import GputopError
 from gputop.jobs import record, store
-from gputop.places import config_path, jobs_dir, make_private_dir, state_dir
+from gputop.places import config_path, jobs_dir, make_private_dir, replace_file, state_dir
 from gputop.recipes import own_commands
 from gputop.recipes.catalogue import Launch
 from tests.jobs.test_store import ended, launch, nothing_left
@@ -39,6 +39,28 @@ def test_created_directories_are_private_whatever_the_umask(umask: None, tmp_pat
     assert make_private_dir(made) == made
     own_commands.remember(own_commands.OwnCommand("mine", "true", "/"))
     assert [mode(path) for path in (config_path().parent, config_path().parents[1])] == [0o700] * 2
+
+
+def test_a_replaced_file_is_private_and_complete_or_as_it_was(umask: None, tmp_path: Path) -> None:
+    path, link = tmp_path / "file", tmp_path / "link"
+    link.symlink_to(path)
+    replace_file(path, b"old")
+    replace_file(link, b"new", keep_link=True)
+    assert (path.read_bytes(), mode(path), link.is_symlink()) == (b"new", 0o600, True)
+    code = f"""
+import resource, pathlib
+from gputop.places import replace_file
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+try:
+    replace_file(pathlib.Path({str(path)!r}), b"x" * 1000)
+except OSError:
+    print("too large")
+"""
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "too large\n"
+    assert path.read_bytes() == b"new"
+    assert not list(tmp_path.glob(".*")), "what was begun is gone"
+    replace_file(link, b"its own")
+    assert (link.is_symlink(), path.read_bytes()) == (False, b"new")
 
 
 def test_a_job_s_directories_are_private_whatever_the_umask(umask: None) -> None:

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from gputop.errors import UsageError
-from gputop.places import jobs_dir
+from gputop.places import jobs_dir, replace_file
 from gputop.wire import FormatError, parse_json
 
 SPEC = "spec.json"
@@ -74,15 +74,7 @@ def write_json(path: Path, data: dict[str, Any]) -> None:
     Raises:
         OSError: the disk is full, or the directory is gone.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _NO_FOLLOW, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(json.dumps(data).ljust(PADDED_BYTES))
-        os.replace(temporary, path)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise
+    replace_file(path, json.dumps(data).ljust(PADDED_BYTES).encode())
 
 
 def overwrite_json(path: Path, data: dict[str, Any]) -> None:

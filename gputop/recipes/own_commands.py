@@ -6,7 +6,6 @@ They are saved as JSON next to the settings. A command uses a subset of shell sy
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
@@ -290,14 +289,8 @@ def _known() -> tuple[OwnCommand, ...]:
 def _write(commands: Sequence[OwnCommand]) -> None:
     path = file()
     text = json.dumps({"commands": [asdict(command) for command in commands]}, indent=1) + "\n"
-    temporary = path.with_name(f".{path.name}-{os.getpid()}")
     try:
         places.create_dirs(path.parent)
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8") as out:
-            out.write(text)
-        os.replace(temporary, os.path.realpath(path))
+        places.replace_file(path, text.encode(), keep_link=True)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
         raise GputopError(f"{path} cannot be written: {error.strerror}.", "The command starts anyway.") from error

@@ -64,7 +64,7 @@ _TABLE = {
     "tracking/journal/writing": "losses places tracking/journal",
     "tracking/standing": "facts places tracking/journal tracking/journal/writing wire",
     "tracking/gpus": "tracking/journal wire",
-    "tracking/profiling": "tracking/journal tracking/standing",
+    "tracking/profiling": "places tracking/journal tracking/standing",
     "tracking/printed": "terminal_text",
     "tracking": (
         "facts places tracking/gpus tracking/journal tracking/journal/writing tracking/printed tracking/profiling"

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gputop.places import replace_file
 from gputop.tracking.journal import places, size_limit
 
 STEPS_MAX = 10
@@ -64,15 +65,7 @@ def put(path: Path, content: Mapping[str, Any]) -> None:
     _check_directory(path.parent)
     raw = json.dumps(content).encode()
     size_limit.check(len(raw) - 1)
-    part = path.with_name(f"{path.name}-{os.getpid()}")
-    fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        with os.fdopen(fd, "wb") as file:
-            file.write(raw)
-        os.replace(part, path)
-    except OSError:
-        os.unlink(part)
-        raise
+    replace_file(path, raw)
 
 
 def read(path: Path) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from gputop.places import replace_file
 from gputop.snapshot import ENDED_STATES, Points, Rank
 from gputop.tracking.journal.places import is_ours
 from gputop.tracking.reader.decimate import Decimator
@@ -197,15 +198,8 @@ def _write(log: RankLog, points: Iterable[Points], whole: bool) -> None:
         return
     if head.has_points:
         lines.append(json.dumps(encode(_Tail(tuple(_joined(points))))))
-    temporary = archive.parent / f".{archive.name}{SUFFIX}.{os.getpid()}"
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write("\n".join(lines) + "\n")
-        os.replace(temporary, _path_of(archive))
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise
+        replace_file(_path_of(archive), ("\n".join(lines) + "\n").encode())
     finally:
         # The newest runs are those whose directory changed last, and reading one does not make it new.
         os.utime(archive.parent, ns=(directory.st_atime_ns, directory.st_mtime_ns))

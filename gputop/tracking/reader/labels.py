@@ -9,11 +9,11 @@ import json
 import os
 import stat
 from collections.abc import Collection, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from gputop.errors import UsageError
+from gputop.places import replace_file
 from gputop.wire import FormatError, parse_json
 
 FILE = "labels.json"
@@ -87,17 +87,7 @@ def write(directory: Path, labels: Labels) -> None:
     Raises:
         OSError: the disk is full, or the directory cannot be written.
     """
-    temporary = directory / f".{FILE}.{os.getpid()}"
-    with suppress(FileNotFoundError):
-        temporary.unlink()
-    try:
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(json.dumps(asdict(labels)))
-        os.replace(temporary, directory / FILE)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise
+    replace_file(directory / FILE, json.dumps(asdict(labels)).encode())
 
 
 def _checked(text: str, what: str) -> str:

@@ -20,7 +20,7 @@ from gputop.wire import FormatError
 LEFT_S = 3600.0
 """Only older files are freed: a reader that follows a killed run frees them sooner."""
 _MARK = re.compile("[0-9a-f]{8}")
-_PROFILE = re.compile(r"(.+)\.(?:[0-9a-f]{16}-\d+\.trace|profile-(?:request|answer)(?:-\d+)?)")
+_PROFILE = re.compile(r"\.?(.+)\.(?:[0-9a-f]{16}-\d+\.trace|profile-(?:request|answer)(?:-[0-9a-f]+)?)")
 """The files of a profile (``tracking/profiling/exchange``); the group is the name of the ring without its suffix."""
 
 

@@ -117,15 +117,7 @@ class LayoutKeeper:
 
 
 def _write(layout: Layout) -> None:
-    import tempfile  # few users change the layout
-
     target = file()
     places.make_private_dir(target.parent)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".layout-")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as opened:
-            json.dump({name: value for name, value in asdict(layout).items() if value is not None}, opened)
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    changed = {name: value for name, value in asdict(layout).items() if value is not None}
+    places.replace_file(target, json.dumps(changed).encode())

@@ -6,7 +6,6 @@ lines of gputop's own keys; comments and unknown keys survive. Imports no Textua
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Mapping
@@ -79,7 +78,8 @@ def save_settings(settings: Settings, path: Path | None = None, *, overwrite_bro
     _check(path, before, text, chosen)
     try:
         places.create_dirs(path.parent)
-        _replace(path, text)
+        # A settings file is often a link into a repository of dotfiles.
+        places.replace_file(path, text.encode(), keep_link=True)
     except OSError as error:
         raise GputopError(f"{path} cannot be written: {error.strerror}.", "The settings hold until gputop ends.") from error
     return path
@@ -189,17 +189,3 @@ def _check(path: Path, before: str, after: str, chosen: Mapping[str, Any]) -> No
         safe = False
     if not safe:
         raise GputopError(f"{path} is laid out in a way that gputop cannot change safely.", "Edit it by hand.")
-
-
-def _replace(path: Path, text: str) -> None:
-    import tempfile
-
-    target = Path(os.path.realpath(path))  # a configuration file is often a symlink into a dotfiles repository: keep the link
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".config-", suffix=".toml")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise

@@ -59,7 +59,10 @@ def test_what_dead_trainings_left_is_freed_and_nothing_else(home: Home, tmp_path
     for name in ("killed", "deleted", "young"):
         kill(processes[name])
     shutil.rmtree(places_of["deleted"])
-    profiles = {name: [ring.with_suffix(f".{end}") for end in PROFILE] for name, ring in rings.items()}
+    profiles = {
+        name: [*(ring.with_suffix(f".{end}") for end in PROFILE), ring.with_name(f".{ring.stem}.profile-answer-1a2b3c4d")]
+        for name, ring in rings.items()
+    }
     for path in (path for paths in profiles.values() for path in paths):
         path.write_text("")
     age(*(path for name in ("killed", "alive", "deleted") for path in (rings[name], *profiles[name])))
