@@ -23,6 +23,10 @@ class Problem:
     hint: str
 
 
+NO_GPU_CODES = ("library_not_found", "no_gpu")
+"""Codes of a machine that may simply have no GPU; any other means a driver that should work but does not."""
+
+
 @dataclass(frozen=True, slots=True)
 class Host:
     """The machine. ``source`` is "nvml", "virtual", "none" or "prometheus"; ``simulated`` marks a simulated driver."""

@@ -28,7 +28,6 @@ ANSWER_S = 0.9
 """How long to wait for the ranks each time: they check for a question twice a second."""
 _POLL_S = 0.02
 """How often to check for answers."""
-_STATES: Mapping[str, PlaceState] = {"T": "stopped", "t": "traced", "D": "disk"}
 
 
 def ask_run(run: Run, runs_dir: Path | None = None) -> Whereabouts:
@@ -89,7 +88,7 @@ def _without_ring(rank: Rank) -> RankPlace:
     now = outside.observe(rank.pid)
     if now is None:
         return replace(known, state="ended", exit_code=rank.exit_code)
-    state = _STATES.get(now.state, "untracked")
+    state = outside.HELD_STATES.get(now.state, "untracked")
     return replace(known, state=state, doing=now.doing, process_state=now.state, kernel_function=now.kernel_function)
 
 
@@ -99,7 +98,7 @@ def _place(rank: Rank, ring: Ring, answer: Page | None, before: Outside | None, 
     if now is None or now.start_ticks != ring.identity.start_ticks:
         return RankPlace(rank.rank, pid, rank.hostname, "ended", exit_code=rank.exit_code)
     used = None if before is None or passed_s <= 0 else 100 * (now.ticks - before.ticks) / TICKS_PER_S / passed_s
-    state: PlaceState = "answers" if answer is not None else _STATES.get(now.state, "silent")
+    state: PlaceState = "answers" if answer is not None else outside.HELD_STATES.get(now.state, "silent")
     page = answer or ring.read()
     place = RankPlace(
         rank.rank,

@@ -21,7 +21,6 @@ _OF_ONE_LAUNCH = ("WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_
 """The variables that ranks of one launch have in common."""
 _STEPS_MOST = 1 << 31
 """Slurm numbers the steps that run a job's script or shell from here on: these are no ranks."""
-_STATES: Mapping[str, PlaceState] = {"T": "stopped", "t": "traced", "D": "disk"}
 
 
 class Unreported(NamedTuple):
@@ -98,7 +97,7 @@ def places_of(found: Collection[Unreported], before: _Seen, passed_s: float, see
         now = outside.observe(pid) if seen is None else seen.get(pid)
         if now is not None:
             # One that was forked may be no rank at all: it is listed, but not judged.
-            known = state if state == "forked" else _STATES.get(now.state, state)
+            known = state if state == "forked" else outside.HELD_STATES.get(now.state, state)
             place = RankPlace(rank, pid, identity.hostname(), known)
             places.append(with_outside(place, now, before.get(pid), passed_s))
     return places

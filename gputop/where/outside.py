@@ -6,16 +6,20 @@ A main thread that waits for events while it has loader workers waits for them, 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
 from gputop.groups import WORKER_NAME
 from gputop.sources.host import procfs, waits
+from gputop.whereabouts.records import PlaceState
 
 _WORDS = {"open": "opens a file", "sync": "writes files to the disk", "child": "waits for a child process"}
 _WORKER_WAITS = {"lock": "waits for a lock", "poll": "waits for work", "receive": "waits for a socket"}
 _PIPE, _SOCKET = "a pipe", "a socket"
 _DEVICE_PREFIX = "/dev/"
+HELD_STATES: Mapping[str, PlaceState] = {"T": "stopped", "t": "traced", "D": "disk"}
+"""State letter in /proc/PID/stat -> where a process is that cannot run now, and so cannot answer."""
 
 
 @dataclass(frozen=True, slots=True)

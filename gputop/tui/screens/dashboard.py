@@ -25,6 +25,7 @@ from gputop.tui.screens.stored import ASK_EVERY_S, StoredRuns
 from gputop.tui.state import copying
 from gputop.tui.state.copying import Copy
 from gputop.tui.state.layout import Layout
+from gputop.tui.state.settings_file import DENSITIES
 from gputop.tui.state.view import Settings, View, has_tabs
 from gputop.tui.terminal.settled_screen import SettledScreen
 from gputop.tui.widgets.doctor_pane import DoctorPane
@@ -39,7 +40,6 @@ HEADER_LINES, KEY_LINES, RULE_LINES = 2, 1, 1
 PANES = ("GPUs", "training", "processes", "doctor")
 TRAINING_LINES_MIN, PROCESS_LINES_MIN, DOCTOR_LINES_MIN = 6, 4, 4
 """With fewer rows, a chart shows no curve, a table too few rows for its heading, and a finding no fix."""
-DENSITIES = ("auto", "full", "compact")
 
 HINTS = (
     KeyHint("l", "launch", "app.launch", 2),

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from gputop import units
+from gputop.device import NO_GPU_CODES
 from gputop.tui.drawing.gpus.graphs import BLOCK_LINES_MIN, draw_graphs, graph_seconds
 from gputop.tui.drawing.gpus.heading import heading
 from gputop.tui.drawing.gpus.past import row_seconds
@@ -245,10 +246,6 @@ def _no_devices(view: View, width: int) -> tuple[Line, ...]:
     return (*wrap(clean(problem.message), width, "warn"), *wrap(clean(problem.hint), width, "text"))
 
 
-_NO_GPU_CODES = ("library_not_found", "no_gpu")
-"""Error codes of a machine that simply has no GPU; any other means a driver that should work but does not."""
-
-
 def _hint(view: View, width: int) -> tuple[Line, ...]:
     """Return the first steps for a machine without a GPU: shown with virtual GPUs, until a run is live.
 
@@ -263,7 +260,7 @@ def _hint(view: View, width: int) -> tuple[Line, ...]:
         return ()
     lines: list[Line] = []
     if host.problem is not None:
-        style = "dim" if host.problem.code in _NO_GPU_CODES else "warn"
+        style = "dim" if host.problem.code in NO_GPU_CODES else "warn"
         lines += [*wrap(clean(host.problem.message), width, style), *wrap(clean(host.problem.hint), width, "dim"), ()]
     count = len(view.snapshot.devices)
     lines += wrap(f"{count} virtual GPU{'s' * (count != 1)} to try everything with: CPU work, measured.", width, "dim")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from gputop import units
+from gputop.device import NO_GPU_CODES
 from gputop.doctor.findings.finding import Finding
 from gputop.hosts.state import WORDS
 from gputop.snapshot import LIVE_STATES, Device, Problem
@@ -27,8 +28,6 @@ _NO_GPU_WORDS = {
     "hung": "driver hangs",
 }
 """Code of a host's problem -> the state of a host without GPUs, in words; any other: "no GPU"."""
-_NO_GPU_CODES = ("library_not_found", "no_gpu")
-"""Codes of a machine that may simply have no GPU; any other means a driver that should work but does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +146,7 @@ def _level(host: HostView, gpus: tuple[GpuUse, ...], problems: list[Finding]) ->
     if host.status.state != "live" or (host.view is not None and host.view.stale_s is not None):
         return "late"
     missing = missing_gpus(host)
-    if problems or (missing is not None and missing.code not in _NO_GPU_CODES):
+    if problems or (missing is not None and missing.code not in NO_GPU_CODES):
         return "warning"
     return "idle" if any(gpu.idles for gpu in gpus) else "fine"
 
