@@ -187,7 +187,7 @@ def _judge(trial: Trial, seen: _Seen, devices: Sequence[Device], idle: Sequence[
         before = idle[place]
         works = most is not None and most > (before or 0.0)
         text = f"GPU {device.index}: {units.percent(before)} before, at most {units.percent(most)}"
-        checks.append(Check("utilisation", works, text))
+        checks.append(Check("utilization", works, text))
     on_gpus = all(device.kind == "gpu" for device in devices)
     problems = _missing(run.ranks, COUNTED_ON_A_GPU if on_gpus else ())
     if on_gpus or problems:

@@ -117,7 +117,7 @@ def test_a_training_on_a_virtual_gpu_is_watched_and_judged(tmp_path: Path) -> No
         "run": True,
         "loss": True,
         "process": True,
-        "utilisation": True,
+        "utilization": True,
         "doctor": None,
         "end": True,
     }

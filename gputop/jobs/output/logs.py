@@ -95,7 +95,7 @@ def tail(job_id: str, max_bytes: int = DISPLAY.tail_bytes, label: str | None = N
     for source in files:
         reader = _Lines(source.path, max(1, max_bytes // max(1, len(files))))
         new = reader.poll() + ([reader.pending] if reader.pending else [])
-        lines += _labelled(source, new, len(files))
+        lines += _labeled(source, new, len(files))
         size += reader.offset
         skipped += reader.skipped_bytes
     return LogTail(tuple(lines), size, skipped)
@@ -122,7 +122,7 @@ class LogFollower:
         lines: list[str] = []
         for source in self._sources:
             reader = self._files.setdefault(source.path, _Lines(source.path, self._max_bytes))
-            lines += _labelled(source, reader.poll(), len(self._sources))
+            lines += _labeled(source, reader.poll(), len(self._sources))
         return lines
 
     @property
@@ -131,7 +131,7 @@ class LogFollower:
         for source in reversed(self._sources):
             text = self._files[source.path].pending
             if text:
-                return _labelled(source, [text], len(self._sources))[0]
+                return _labeled(source, [text], len(self._sources))[0]
         return ""
 
 
@@ -185,5 +185,5 @@ def _chosen(files: tuple[Source, ...], label: str | None) -> tuple[Source, ...]:
     return files if label is None else tuple(source for source in files if source.label == label)
 
 
-def _labelled(source: Source, lines: list[str], files: int) -> list[str]:
+def _labeled(source: Source, lines: list[str], files: int) -> list[str]:
     return [f"[{source.label}] {line}" for line in lines] if files > 1 else lines

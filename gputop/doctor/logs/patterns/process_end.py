@@ -178,7 +178,7 @@ PATTERNS: tuple[Pattern, ...] = (
         None,
         "CANCELLED AT",
         r"(?:JOB|STEP) (?P<job>[\d._]+) ON (?P<host>\S+) CANCELLED AT (?P<at>[\dT:-]+) \*\*\*",
-        "Job {job} was cancelled",
+        "Job {job} was canceled",
         "A user ended it with scancel, or Slurm did because another task of the job had failed.",
         "sacct -j {job} --format=JobID,State,ExitCode,Reason  # or squeue, scontrol show job {job}",
         confidence="likely",
