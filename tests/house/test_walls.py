@@ -104,7 +104,16 @@ BREACHES = {
         "def f() -> None:\n    import lightning",
         "tracking/auto/hooks.py:1000 imports lightning, but only adapters/lightning.py may",
     ),
-    "torch in a training process": ("tracking/run.py", "def f() -> None:\n    import torch", "imports torch, but only nothing"),
+    "a framework by name": (
+        "doctor/diagnosis.py",
+        "def f() -> None:\n    importlib.import_module('keras')",
+        "doctor/diagnosis.py:1000 imports keras, but only adapters/keras.py may",
+    ),
+    "torch in a training process": (
+        "tracking/run.py",
+        "def f() -> None:\n    import torch",
+        "imports torch, but nothing of gputop may",
+    ),
     "a library in a training process": ("tracking/run.py", "import yaml", "loads the standard library only"),
     "a new package": ("weather/report.py", "X = 1", "weather is not listed: add it to _TABLE"),
 }

@@ -314,8 +314,8 @@ class House:
             if top == self.name:
                 continue
             if allowed is not None and not found.importer.startswith(tuple(allowed)):
-                where = ", ".join(allowed) or "nothing of gputop"
-                wrong.append(f"{found}, but only {where} may")
+                where = f"only {', '.join(allowed)}" if allowed else "nothing of gputop"
+                wrong.append(f"{found}, but {where} may")
             elif found.importer.startswith(STANDARD_LIBRARY_ONLY) and top not in standard_library:
                 wrong.append(f"{found}, but a training process loads the standard library only")
         return wrong
@@ -351,9 +351,16 @@ def named_in(source: str) -> tuple[tuple[str, str, str, int], ...]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports are absolute"
             found += [("from", str(node.module), alias.name, node.lineno) for alias in node.names]
+        elif isinstance(node, ast.Call) and _called(node) in ("import_module", "__import__"):
+            if node.args and isinstance(node.args[0], ast.Constant) and not str(node.args[0].value).startswith("gputop"):
+                found.append(("import", str(node.args[0].value), "", node.lineno))
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("gputop."):
             found.append(("text", node.value, "", node.lineno))
     return tuple(found)
+
+
+def _called(node: ast.Call) -> str:
+    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
 
 
 def find_cycle(edges: Mapping[str, list[str]] | Mapping[str, frozenset[str]]) -> list[str]:
