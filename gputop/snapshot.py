@@ -355,13 +355,13 @@ class Snapshot:
             return json.dumps(encode(self, compact), separators=(",", ":"), allow_nan=False)
 
     @staticmethod
-    def from_json(line: str | bytes, levels_max: int | None = None) -> Snapshot:
-        """Parse a snapshot. If its origin is unknown, pass ``wire.LEVELS_MAX``.
+    def from_json(line: str | bytes) -> Snapshot:
+        """Parse a snapshot.
 
         Raises:
             FormatError: the line is not a snapshot, or its schema is newer.
         """
-        return decode(Snapshot, checked_version(parse_json(line, levels_max)))
+        return decode(Snapshot, checked_version(parse_json(line)))
 
 
 def checked_version(data: Any) -> dict[str, Any]:

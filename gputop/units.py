@@ -27,7 +27,7 @@ def mean(values: Sequence[float]) -> float:
     return sum(value / len(values) for value in values)
 
 
-def bytes_text(value: float | None, digits: int = 1) -> str:
+def bytes_text(value: float | None) -> str:
     """Return a size with a binary unit: 1536 -> "1.5 KiB"."""
     if value is None:
         return UNKNOWN
@@ -35,7 +35,7 @@ def bytes_text(value: float | None, digits: int = 1) -> str:
     while abs(value) >= 1024 and unit < len(_BINARY) - 1:
         value /= 1024
         unit += 1
-    return f"{value:.0f} B" if unit == 0 else f"{value:.{digits}f} {_BINARY[unit]}"
+    return f"{value:.0f} B" if unit == 0 else f"{value:.1f} {_BINARY[unit]}"
 
 
 def gib(value: float | None, digits: int = 1) -> str:
@@ -89,9 +89,9 @@ def rounded(value: float | None) -> str:
     return count(value) if value is None or abs(value) >= 9.95 else metric(value, 2)
 
 
-def rate(value: float | None, per: str = "s") -> str:
+def rate(value: float | None) -> str:
     """Return bytes per second with a unit: "1.2 GiB/s"."""
-    return UNKNOWN if value is None else f"{bytes_text(value)}/{per}"
+    return UNKNOWN if value is None else f"{bytes_text(value)}/s"
 
 
 def duration(seconds: float | None) -> str:

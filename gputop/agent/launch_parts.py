@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import socket
 import time
-from collections.abc import Callable
 
 from gputop.jobs import store
 from gputop.jobs.store import Job
@@ -20,14 +19,13 @@ RECENT_S = 900.0
 class LaunchParts:
     """Lists them again with a poll, once a second at most. ``clock`` is in seconds."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(self) -> None:
         self._listed_at = -math.inf
         self._known: tuple[LaunchPart, ...] = ()
 
     def poll(self) -> tuple[LaunchPart, ...]:
         """Return the jobs that have not ended, or ended badly a short while ago."""
-        now = self._clock()
+        now = time.monotonic()
         if now - self._listed_at >= LIST_S:
             self._listed_at = now
             here = socket.gethostname()  # a shared home lists the jobs of other machines, too

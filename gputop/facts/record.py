@@ -226,13 +226,13 @@ def devices(meaning: str, *, null: bool = False, optional: bool = False) -> Key[
     return Key('list of devices (0, "0" or "cuda:0")', read, fits, meaning, null=null, optional=optional)
 
 
-def counts(meaning: str, *, null: bool = False, optional: bool = False) -> Key[Mapping[str, int]]:
+def counts(meaning: str) -> Key[Mapping[str, int]]:
     """An object whose values are whole numbers."""
 
     def fits(value: Any) -> bool:
         return isinstance(value, Mapping) and len(_read_counts(value)) == len(value)
 
-    return Key("object of integers", _read_counts, fits, meaning, null=null, optional=optional)
+    return Key("object of integers", _read_counts, fits, meaning)
 
 
 def part(record: type[R], *, null: bool = False, optional: bool = False) -> Key[R | None]:

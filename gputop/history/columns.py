@@ -84,9 +84,9 @@ class LiveColumns:
             del self._held[key]
 
 
-def steady_end(start: float, last: float, smallest: float = 10.0) -> float:
+def steady_end(start: float, last: float) -> float:
     """Return an axis end that covers ``start`` to ``last`` and moves only occasionally (by ``GROWTH``)."""
-    span = smallest
+    span = 10.0
     while span < last - start:
         span *= GROWTH
     return start + span

@@ -58,7 +58,7 @@ class VirtualSource:
 
     name: HostSource = "virtual"
 
-    def __init__(self, count: int | None = None, *, cache: ProcessCache | None = None) -> None:
+    def __init__(self, count: int | None = None) -> None:
         """Create ``count`` virtual GPUs, each with an equal share of the machine's memory (MemTotal // count).
 
         Raises:
@@ -69,7 +69,7 @@ class VirtualSource:
                 f"{count} is not a valid number of virtual GPUs.", "Give 1 or more, or omit it for a suitable number."
             )
         self._count = count or default_count()
-        self._cache = cache or ProcessCache()
+        self._cache = ProcessCache()
         boot = (procfs.read_boot_id() or "unknown").replace("-", "")[:8]
         self.uuids = tuple(f"VIRTUAL-{boot}-{index}" for index in range(self._count))
         total = procfs.read_meminfo().get("MemTotal")

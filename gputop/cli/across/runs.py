@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gputop.cli.across.jobs import report_failures
@@ -74,7 +74,6 @@ def show_over(
     *,
     as_json: bool,
     everything: bool,
-    say: Callable[[str], object] = print,
 ) -> int:
     """Print everything that each host knows about a run; return 1 if a host could not be read.
 
@@ -89,9 +88,9 @@ def show_over(
     wrong = failed(ends, "gputop runs -H lists them.")
     known = {host: lines.get(host, []) for host in hosts if host not in wrong}
     if as_json:
-        say(json.dumps({host: _record(known.get(host, [])) for host in hosts}))
+        print(json.dumps({host: _record(known.get(host, [])) for host in hosts}))
     else:
-        say("\n\n".join("\n".join([f"{host}:", "", *map(text_of, held)]) for host, held in known.items()))
+        print("\n\n".join("\n".join([f"{host}:", "", *map(text_of, held)]) for host, held in known.items()))
     # A host without the run does not count as unreadable.
     return report_failures(
         {host: end for host, end in wrong.items() if end.failure is not None or end.code != UsageError.exit_code}

@@ -86,11 +86,11 @@ def _series_of(points: Sequence[Point]) -> PointSeries:
     return PointSeries(*zip(*points, strict=True)) if points else PointSeries()
 
 
-def share(evidence: Evidence, group: RankGroup, rank: int, part: str | Sequence[str], least: int = STEPS_MIN) -> float | None:
+def share(evidence: Evidence, group: RankGroup, rank: int, part: str | Sequence[str]) -> float | None:
     """Return a phase's share of the step time in one rank, by sums over the newest steps; None if unknown."""
     steps = newest(evidence, group, rank, "step_s")
     total = steps.total()
-    if len(steps) < least or total <= 0:
+    if len(steps) < STEPS_MIN or total <= 0:
         return None
     begin = steps.steps[0]
     names = (part,) if isinstance(part, str) else part
@@ -149,7 +149,7 @@ def step_s(evidence: Evidence, group: RankGroup, rank: int, least: int = STEPS_M
     return steps.total() / len(steps) if len(steps) >= least else None
 
 
-def median_step_s(evidence: Evidence, group: RankGroup, least: int = STEPS_MIN) -> float | None:
+def median_step_s(evidence: Evidence, group: RankGroup) -> float | None:
     """Return the median step time over the newest steps of all ranks, in seconds."""
     memo: dict[str, tuple[int, float]] = evidence.memo.setdefault("windows.median_step_s", {})
     if group.key not in memo:
@@ -158,7 +158,7 @@ def median_step_s(evidence: Evidence, group: RankGroup, least: int = STEPS_MIN) 
             values = [value for value in values if math.isfinite(value)]
         memo[group.key] = len(values), statistics.median(values or [0.0])
     number, median = memo[group.key]
-    return median if number >= least else None
+    return median if number >= STEPS_MIN else None
 
 
 def device_share(

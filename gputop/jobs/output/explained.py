@@ -15,6 +15,8 @@ from gputop.terminal_text import printable
 
 CACHED_JOBS = 64
 """Maximum number of jobs whose explanations are kept."""
+_WIDTH = 100
+"""Columns of a printed explanation."""
 _cache: OrderedDict[str, tuple[tuple[tuple[int, ...], ...], Finding | None]] = OrderedDict()
 _EXPLAINED: tuple[JobState, ...] = ("failed", "killed", "lost")
 
@@ -45,13 +47,15 @@ def explanation_of(job_id: str) -> Finding | None:
     return finding
 
 
-def paragraph(finding: Finding, width: int = 100) -> str:
+def paragraph(finding: Finding) -> str:
     """Format a finding in a few lines: what happened and why, the first evidence, and the fix."""
-    lines = textwrap.wrap(printable(f"{finding.title}. {finding.cause}"), width, break_long_words=False, break_on_hyphens=False)
+    lines = textwrap.wrap(
+        printable(f"{finding.title}. {finding.cause}"), _WIDTH, break_long_words=False, break_on_hyphens=False
+    )
     if finding.evidence:
         lines += textwrap.wrap(
             printable(f"{finding.evidence[0].text} [{finding.evidence[0].source}]"),
-            width,
+            _WIDTH,
             initial_indent="  ",
             subsequent_indent="  ",
             break_long_words=False,

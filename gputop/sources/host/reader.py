@@ -67,8 +67,8 @@ class _Life:
 class HostReader:
     """Reads the machine and its processes. Not thread-safe: only one thread may read."""
 
-    def __init__(self, cache: ProcessCache | None = None) -> None:
-        self._cache = cache or ProcessCache()
+    def __init__(self) -> None:
+        self._cache = ProcessCache()
         self._lives: dict[int, _Life] = {}
         self._unlisted = UnlistedTrainings(self._cache)
         self._cpu: procfs.CpuTicks | None = None

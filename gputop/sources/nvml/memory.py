@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-from pathlib import Path
 from typing import Any
 
+from gputop.sources.host import procfs
 from gputop.sources.nvml.calls import MEMORY_V2, Asker, MemoryV1, MemoryV2
 
 _READING = "memory_used_bytes"
@@ -48,17 +48,9 @@ class MemoryReader:
         return self._zero or (self._asker.never(_READING, _V2) and self._asker.never(_READING, _V1))
 
 
-def host_memory(meminfo: Path = Path("/proc/meminfo")) -> dict[str, Any]:
+def host_memory() -> dict[str, Any]:
     """Return the machine's memory under the same names; used is what is not available to a new program."""
-    sizes: dict[str, int] = {}
-    try:
-        text = meminfo.read_text()
-    except OSError:
-        text = ""
-    for line in text.splitlines():
-        name, _, rest = line.partition(":")
-        if name in ("MemTotal", "MemAvailable"):
-            sizes[name] = int(rest.split()[0]) * 1024
+    sizes = procfs.read_meminfo()
     total, available = sizes.get("MemTotal"), sizes.get("MemAvailable")
     return {
         "memory_total_bytes": total,

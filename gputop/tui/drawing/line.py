@@ -170,14 +170,14 @@ def full_row(line: Line, columns: int, under_cursor: bool) -> Line:
     return tuple(Span(text, f"{style} cursor") for text, style in row) if under_cursor else row
 
 
-def spread(left: Line, right: Line, cells: int, ellipsis: str = ELLIPSIS) -> Line:
+def spread(left: Line, right: Line, cells: int) -> Line:
     """Return a line of exactly ``cells`` cells with ``right`` at its end; the left part is cut if both do not fit."""
-    right = clip(right, cells, ellipsis)
+    right = clip(right, cells)
     taken = width(right)
     if not taken:
-        return fit(left, cells, ellipsis)
+        return fit(left, cells)
     gap = 2 if left else 0
-    shown = clip(left, max(0, cells - taken - gap), ellipsis)
+    shown = clip(left, max(0, cells - taken - gap))
     return (*shown, Span(" " * (cells - taken - width(shown))), *right)
 
 

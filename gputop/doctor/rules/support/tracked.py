@@ -111,14 +111,13 @@ def from_text(
     fix: str,
     refuted_by: str,
     *,
-    severity: Severity = "error",
     confidence: Confidence = "certain",
     also: Sequence[Fact] = (),
 ) -> Suspicion:
     """Return a finding that rests on a run's output; at most "possible" if the run survived."""
     finding = Finding(
         id=rule,
-        severity=severity,
+        severity="error",
         confidence=confidence,
         title=title,
         evidence=(quoted(match), *also),
