@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gputop.jobs import identity, spawn, store
-from gputop.jobs.output import logs
 from gputop.recipes.catalogue import find, prepare
 from gputop.snapshot import Device, Points, Run
 from gputop.tracking.reader.runs import RunReader
 from tests import REPOSITORY
 from tests.demos.runs import Ran, run_demo
+from tests.jobs.printed import printed_lines
 from tests.packages import imports
 from tests.patience import DEADLINE_S
 
@@ -55,9 +55,9 @@ def job(recipe: str, count: int, extra: tuple[str, ...] = (), **values: object) 
     started = store.start(type(launch)((*launch.argv, *extra), launch.env, launch.cwd, launch.name, launch.recipe_id))
     deadline = time.monotonic() + 100
     while store.find(started.id).active:
-        assert time.monotonic() < deadline, logs.tail(started.id).lines
+        assert time.monotonic() < deadline, printed_lines(started.id)
         time.sleep(0.1)
-    assert store.find(started.id).state == "finished", "\n".join(logs.tail(started.id).lines)
+    assert store.find(started.id).state == "finished", "\n".join(printed_lines(started.id))
     update = RunReader().poll()
     (run,) = update.runs
     assert run.run_id == started.id  # the run joins its job

@@ -19,12 +19,13 @@ from gputop.jobs import identity, record
 from gputop.jobs.output import printed_runs
 from gputop.jobs.output.explained import explanation_of
 from gputop.jobs.output.follower import Backlog
-from gputop.jobs.output.logs import LogFollower, tail
+from gputop.jobs.output.logs import LogFollower
 from gputop.jobs.output.matches import LogMatches
 from gputop.jobs.output.printed_runs import PrintedRuns
 from gputop.jobs.output.scan import scan_job
 from gputop.jobs.output.search import find, page
 from gputop.places import jobs_dir, make_private_dir
+from tests.jobs.printed import printed_lines
 
 JOB = "job-1"
 ERROR = "RuntimeError: CUDA error: invalid device ordinal"
@@ -223,7 +224,7 @@ def test_lines_come_in_order_whatever_happens_to_the_file(out: Path) -> None:
     told, first, *_ = follower.poll()
     assert "cut or replaced" in told
     assert first == "step 7 loss: 0.75"
-    assert tail(JOB).lines[0] == first
+    assert printed_lines(JOB)[0] == first
 
 
 def test_an_explanation_follows_the_file_and_not_its_size(out: Path) -> None:

@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from gputop.jobs import identity, job_processes, keeper, log_file, rank_reserve, record, stopping, store
-from gputop.jobs.output import logs
 from gputop.jobs.output.follower import ERRORS, FileFollower
 from gputop.jobs.store import Job
 from gputop.recipes.catalogue import Launch
 from tests import REPOSITORY
+from tests.jobs.printed import printed_lines
 from tests.jobs.test_signals import supervisor_of
 from tests.jobs.test_store import ended, launch, nothing_left, says, until
 from tests.jobs.test_survival import small_disk
@@ -171,7 +171,7 @@ def test_a_rank_with_a_file_of_its_own_outlives_a_full_disk(small_disk: Path, tm
     assert 100 < numbers[0] < 380
     assert any("bytes lost" in line for line in lines)
     assert lines[-1] == "ValueError: the cause"
-    assert "ValueError: the cause" in logs.tail(printer.job.id).lines[-1]
+    assert "ValueError: the cause" in printed_lines(printer.job.id)[-1]
 
 
 def test_killed_keepers_lose_nothing(tmp_path: Path) -> None:
@@ -256,7 +256,7 @@ def test_standard_output_is_a_regular_file_and_may_be_opened_again() -> None:
     code = "import os, stat, sys; print(stat.S_ISREG(os.fstat(1).st_mode), os.path.sameopenfile(1, 2), os.isatty(1))"
     script = f"{shlex.quote(sys.executable)} -c '{code}'; sleep 0.5; echo warning > /dev/stderr; echo after"
     job = ended(store.start(Launch(("sh", "-c", script), {}, os.getcwd(), "shell")))
-    assert logs.tail(job.id).lines == ("True True False", "warning", "after")
+    assert printed_lines(job.id) == ("True True False", "warning", "after")
 
 
 def test_a_daemon_of_a_finished_job_is_read_on() -> None:

@@ -14,11 +14,11 @@ import pytest
 
 from gputop.errors import UsageError
 from gputop.jobs import identity, job_processes, record, stopping, store
-from gputop.jobs.output import logs
 from gputop.jobs.store import Job
 from gputop.places import state_dir
 from gputop.tui.screens.stopping import target_of_job
 from tests import samples
+from tests.jobs.printed import printed_lines
 from tests.jobs.test_signals import supervisor_of
 from tests.jobs.test_store import LAUNCHER, SLEEP, ended, launch, nothing_left, says, until
 from tests.tracking.kit import clean_environment
@@ -47,7 +47,7 @@ def gputop(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def told_pids(job: Job) -> list[int]:
-    return [int(line.split()[1]) for line in logs.tail(job.id).lines if line.startswith("pid ")]
+    return [int(line.split()[1]) for line in printed_lines(job.id) if line.startswith("pid ")]
 
 
 def alive(pids: list[int]) -> list[int]:
@@ -132,7 +132,7 @@ def test_a_job_started_inside_a_job_belongs_to_itself(tmp_path: Path) -> None:
     )
     outer = store.start(launch(code))
     says(outer, "inner")
-    inner = store.find(logs.tail(outer.id).lines[0].split()[1])
+    inner = store.find(printed_lines(outer.id)[0].split()[1])
     says(inner, "up")
     assert len(job_processes.of_job(outer.id)) == 1
     assert stopping.stop(outer.id).state == "stopped"

@@ -13,12 +13,13 @@ import pytest
 from gputop.agent.sampler import Sampler
 from gputop.agent.source import NoSource
 from gputop.jobs import identity, record, spawn, stopping, store
-from gputop.jobs.output import logs, printed_runs
+from gputop.jobs.output import printed_runs
 from gputop.jobs.output.printed_runs import PrintedRuns
 from gputop.jobs.store import Job
 from gputop.places import runs_dir
 from gputop.recipes.catalogue import Launch
 from gputop.snapshot import Points, Problem, Run
+from tests.jobs.printed import printed_lines
 from tests.patience import DEADLINE_S
 from tests.tracking.kit import eventually
 
@@ -130,7 +131,7 @@ def test_a_job_with_a_journal_is_left_to_it_and_one_that_says_nothing_makes_no_r
 def test_a_young_job_may_still_begin_a_journal() -> None:
     start(PLAIN, "600", "0")
     printed = PrintedRuns(patience_s=600.0)
-    eventually(lambda: any("loss" in line for line in logs.tail(store.list_jobs()[0].id).lines), "output")
+    eventually(lambda: any("loss" in line for line in printed_lines(store.list_jobs()[0].id)), "output")
     assert printed.poll(()).runs == ()
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from gputop.jobs import identity, stopping, store
-from gputop.jobs.output import logs
 from gputop.jobs.store import Job
 from tests import REPOSITORY
+from tests.jobs.printed import printed_lines
 from tests.jobs.test_attached import Attached
 from tests.jobs.test_store import SLEEP, ended, launch, nothing_left, says, until
 
@@ -75,7 +75,7 @@ def test_the_command_itself_gets_its_signals_as_usual() -> None:
     job = ended(store.start(launch(code)))
     assert store.find(job.id).state == "finished"
     says(job, "blocked")
-    assert logs.tail(job.id).lines == ("blocked",)
+    assert printed_lines(job.id) == ("blocked",)
 
 
 def test_stop_reaches_a_job_whose_supervisor_is_stopped() -> None:

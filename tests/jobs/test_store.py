@@ -15,9 +15,9 @@ import pytest
 
 from gputop.errors import UsageError
 from gputop.jobs import identity, record, spawn, stopping, store
-from gputop.jobs.output import logs
 from gputop.jobs.store import Job
 from gputop.recipes.catalogue import Launch
+from tests.jobs.printed import printed_lines
 from tests.patience import DEADLINE_S
 
 pytestmark = [
@@ -56,7 +56,7 @@ def ended(job: Job) -> Job:
 
 def says(job: Job, word: str, times: int = 1) -> None:
     """Wait until it is in the log that often. Unbuffered ranks may print two words on one line, and their line ends later."""
-    until(lambda: sum(line.count(word) for line in logs.tail(job.id).lines) >= times)
+    until(lambda: sum(line.count(word) for line in printed_lines(job.id)) >= times)
 
 
 @pytest.fixture(autouse=True)
@@ -78,7 +78,7 @@ def test_a_job_runs_with_its_environment_and_finishes() -> None:
     job = ended(started)
     assert (job.state, job.exit_code, job.signal) == ("finished", 0, None)
     assert (job.name, job.recipe_id, job.device_uuids, job.values) == ("test", "ddp", ("a", "b"), {"lr": 0.1})
-    assert logs.tail(job.id).lines == (f"{job.id} {job.id} 0,1 1",)
+    assert printed_lines(job.id) == (f"{job.id} {job.id} 0,1 1",)
     assert job.started_at is not None
     assert job.ended_at is not None
     assert job.ended_at >= job.started_at
@@ -102,7 +102,7 @@ def test_failed_killed_and_impossible_commands_have_different_states() -> None:
     assert (killed.state, killed.exit_code, killed.signal) == ("killed", None, "SIGKILL")
     assert (impossible.state, impossible.exit_code) == ("failed", 127)
     assert "/no/such/program cannot be started" in (impossible.problem or "")
-    assert "/no/such/program cannot be started" in logs.tail(impossible.id).lines[-1]
+    assert "/no/such/program cannot be started" in printed_lines(impossible.id)[-1]
 
 
 def test_jobs_are_listed_newest_first_and_foreign_things_are_passed_over() -> None:
@@ -162,7 +162,7 @@ def test_ranks_of_a_killed_launcher_are_swept() -> None:
     says(job, "up", times=2)
     status = record.read_json(job.directory / record.STATUS)
     assert status is not None
-    ranks = {int(pid) for pid in next(line for line in logs.tail(job.id).lines if "ranks" in line).split()[-2:]}
+    ranks = {int(pid) for pid in next(line for line in printed_lines(job.id) if "ranks" in line).split()[-2:]}
     os.kill(status["child"]["pid"], signal.SIGKILL)
     killed = ended(job)
     assert (killed.state, killed.signal) == ("killed", "SIGKILL")

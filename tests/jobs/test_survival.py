@@ -25,6 +25,7 @@ from gputop.errors import GputopError
 from gputop.jobs import identity, rank_reserve, record, stopping, store
 from gputop.jobs.output import logs
 from gputop.recipes.catalogue import Launch
+from tests.jobs.printed import printed_lines
 from tests.packages import needs
 from tests.tracking.kit import REPOSITORY, Home, clean_environment, eventually, home
 
@@ -82,7 +83,7 @@ def nothing_left(home: Home) -> Iterator[None]:
 
 def steps(job_id: str) -> int:
     """The newest step in the job's log."""
-    words = [line.split() for line in logs.tail(job_id).lines if " step " in f" {line}"]
+    words = [line.split() for line in printed_lines(job_id) if " step " in f" {line}"]
     return max((int(line[-1]) for line in words if line[-1].isdigit()), default=0)
 
 

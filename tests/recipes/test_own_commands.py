@@ -11,10 +11,10 @@ import pytest
 
 from gputop.errors import GputopError, UsageError
 from gputop.jobs import store
-from gputop.jobs.output import logs
 from gputop.recipes import own_commands
 from gputop.recipes.own_commands import OwnCommand
 from tests import samples
+from tests.jobs.printed import printed_lines
 from tests.packages import needs
 from tests.tracking.kit import Home, eventually, home
 
@@ -158,6 +158,6 @@ def test_it_runs_as_a_job_and_is_tracked(home: Home, tmp_path: Path) -> None:
     )
     job = store.start(own_commands.prepare(own(f"{shlex.quote(sys.executable)} train.py", tmp_path), ()))
     ended = eventually(lambda: found if not (found := store.find(job.id)).active else None, "the job ends")
-    assert ended.state == "finished", list(logs.tail(job.id).lines)
+    assert ended.state == "finished", printed_lines(job.id)
     run = home.only_run()
     assert (run.run_id, run.name, run.ranks[0].step) == (job.id, "mine", 6)

@@ -33,15 +33,6 @@ class Source:
     local: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class LogTail:
-    """The end of a job's output. ``skipped_bytes`` before the first line were not read."""
-
-    lines: tuple[str, ...]
-    size_bytes: int
-    skipped_bytes: int
-
-
 def sources(job_id: str) -> tuple[Source, ...]:
     """Return the files of a job's output: the launcher's, then those of each rank in its newest attempt.
 
@@ -77,28 +68,6 @@ def _rank_files(folder: Path) -> list[tuple[int, Path]]:
             found[key] = max(found.get(key, (-1, path)), (int(attempt), path))
     files = [(rank, path) for (rank, _), (_, path) in sorted(found.items(), reverse=True)]
     return sorted(files, key=lambda file: file[0])
-
-
-def tail(job_id: str, max_bytes: int = DISPLAY.tail_bytes, label: str | None = None) -> LogTail:
-    """Return the last lines of a job's output. Several files share ``max_bytes``, and their lines carry labels.
-
-    Ranks come first and the launcher last, because torchrun reports the failed rank at the end. ``label`` selects the
-    files of one rank, the launcher's or Slurm's.
-
-    Raises:
-        UsageError: there is no such job.
-    """
-    files = _chosen(sources(job_id), label)
-    files = (*files[1:], files[0]) if label is None and len(files) > 1 and files[0].label in (LAUNCHER, SLURM) else files
-    lines: list[str] = []
-    size = skipped = 0
-    for source in files:
-        reader = _Lines(source.path, max(1, max_bytes // max(1, len(files))))
-        new = reader.poll() + ([reader.pending] if reader.pending else [])
-        lines += _labeled(source, new, len(files))
-        size += reader.offset
-        skipped += reader.skipped_bytes
-    return LogTail(tuple(lines), size, skipped)
 
 
 class LogFollower:
@@ -139,16 +108,10 @@ class _Lines:
     """The lines of one file as they are completed."""
 
     def __init__(self, path: Path, max_bytes: int) -> None:
-        self.skipped_bytes = 0
         self._max_bytes = max_bytes
         self._file = FileFollower(path, Backlog(0, max_bytes))
         self._unfinished = b""
         self._opened = False
-
-    @property
-    def offset(self) -> int:
-        """How far the file has been read, in bytes."""
-        return self._file.offset
 
     @property
     def pending(self) -> str:
@@ -161,10 +124,8 @@ class _Lines:
         notes: list[str] = []
         if chunk.restarted:
             notes.append("… the log was cut or replaced; it continues here")
-        if chunk.skipped_bytes:
-            self.skipped_bytes += chunk.skipped_bytes
-            if self._opened:
-                notes.append(f"… {chunk.skipped_bytes} bytes skipped")
+        if chunk.skipped_bytes and self._opened:
+            notes.append(f"… {chunk.skipped_bytes} bytes skipped")
         if chunk.restarted or chunk.skipped_bytes:
             self._unfinished = b""
         self._opened = self._opened or chunk.written_at is not None

@@ -15,7 +15,6 @@ import pytest
 
 from gputop.history.history import History
 from gputop.jobs import series, store
-from gputop.jobs.output import logs
 from gputop.recipes import catalogue
 from gputop.snapshot import Device, Points, Rank, Run, Snapshot
 from gputop.tracking.reader.runs import RunReader
@@ -24,6 +23,7 @@ from gputop.tui.screens import compare
 from gputop.tui.screens.compare import CompareScreen
 from gputop.tui.state.view import View
 from tests import samples
+from tests.jobs.printed import printed_lines
 from tests.tracking.kit import Home, eventually, home, read_all
 from tests.tui.kit import SIZES, ScreenApp, text_of
 
@@ -163,7 +163,7 @@ def test_a_real_series_is_shown_as_its_journals_record_it(home: Home, tmp_path: 
         "both jobs end",
         90.0,
     )
-    assert [job.state for job in ended] == ["finished", "finished"], [list(logs.tail(job.id).lines) for job in ended]
+    assert [job.state for job in ended] == ["finished", "finished"], [printed_lines(job.id) for job in ended]
     reader, history = RunReader(home.runs), History()
     update = reader.poll()
     reader.close()
