@@ -122,6 +122,10 @@ def test_a_python_that_needs_no_help_is_preferred(tmp_path: Path) -> None:
     assert heard.snapshot is not None, heard.status.sentence
 
 
+def test_what_travels_is_as_small_as_the_documents_say() -> None:
+    assert len(traveling.message()) < 1 << 20
+
+
 def test_what_travels_is_all_that_the_agent_may_import() -> None:
     message = traveling.message()
     data = message[traveling.SIZE_DIGITS :]
