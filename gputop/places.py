@@ -140,22 +140,34 @@ def make_private_dir(path: Path) -> Path:
     return path
 
 
-def check_parents(path: Path) -> None:
-    """Check that only this user and root can replace ``path``, judging by the directories above it that exist.
+def check_parents(path: Path, setting: str = "$GPUTOP_DIR") -> None:
+    """Check that only this user and root can replace ``path``, judging by the directories and links on the way to it.
+
+    ``setting`` is what chooses another place for it.
 
     Raises:
         OSError: one of them belongs to another user, or others may write it and it has no sticky bit.
     """
     own = (0, os.geteuid(), _outside_uid())
-    for parent in {*path.absolute().parents, *Path(os.path.realpath(path.parent), "_").parents}:
-        try:
-            found = parent.stat()
-        except FileNotFoundError:
-            continue
-        if found.st_uid not in own:
-            raise PermissionError(f"{parent} belongs to another user, who could replace {path}: choose another $GPUTOP_DIR")
-        if _is_open(found):
-            raise PermissionError(f"every user can replace {path}: remove their right with chmod o-w {parent}")
+    way = [path.absolute()]
+    seen: set[Path] = set()
+    while way:
+        for parent in way.pop().parents:
+            if parent in seen:
+                continue
+            seen.add(parent)
+            try:
+                link, found = parent.lstat(), parent.stat()
+            except FileNotFoundError:
+                continue
+            if stat.S_ISLNK(link.st_mode):
+                if link.st_uid not in own and parent.parent.stat().st_mode & stat.S_IWOTH:
+                    raise PermissionError(f"{parent} is a link of another user: choose another {setting}")
+                way.append(parent.parent / os.readlink(parent) / "_")
+            if found.st_uid not in own:
+                raise PermissionError(f"{parent} belongs to another user, who could replace {path}: choose another {setting}")
+            if _is_open(found):
+                raise PermissionError(f"every user can replace {path}: remove their right with chmod o-w {parent}")
 
 
 def create_dirs(path: Path) -> None:

@@ -98,6 +98,25 @@ def test_a_parent_of_another_user_is_refused(tmp_path: Path) -> None:
         make_private_dir(theirs)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a link away")
+def test_a_link_of_another_user_is_refused(tmp_path: Path) -> None:
+    shared, own, between = tmp_path / "shared", tmp_path / "own", tmp_path / "between"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    own.mkdir()
+    link = shared / "link"
+    link.symlink_to(own)
+    between.symlink_to("shared/link")  # a link of this user through one of theirs
+    make_private_dir(between / "runs").rmdir()
+    os.chown(link, FOREIGN_UID, -1, follow_symlinks=False)
+    for path in (link / "runs", between / "runs"):
+        with pytest.raises(PermissionError, match="shared/link is a link of another user"):
+            make_private_dir(path)
+    assert not list(own.iterdir())
+    shared.chmod(0o755)  # only root can put a link there, and did
+    make_private_dir(between / "runs")
+
+
 @pytest.mark.parametrize("change", ["file", "folder"])
 def test_a_supervisor_runs_nothing_that_others_may_have_written(change: str, tmp_path: Path) -> None:
     ran = tmp_path / "ran"
