@@ -72,11 +72,14 @@ def config_path() -> Path:
     return (Path(base) if base else home_dir() / ".config") / "gputop" / "config.toml"
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Path, private: bool = False) -> str:
     """Return the text of a file that a user may have written; that of /dev/null is empty.
 
+    ``private``: nobody but this user and root may have written it.
+
     Raises:
-        OSError: it cannot be read, is a pipe or a device, which might never end, or is larger than ``TEXT_MAX_BYTES``.
+        OSError: it cannot be read, is a pipe or a device, which might never end, is larger than ``TEXT_MAX_BYTES``, or is not
+            private.
         UnicodeDecodeError: it is not UTF-8.
     """
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
@@ -84,6 +87,8 @@ def read_text(path: Path) -> str:
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode) and found.st_rdev != os.stat(os.devnull).st_rdev:
             raise OSError(errno.EINVAL, "it is not a file", str(path))
+        if private and (found.st_uid not in (0, os.geteuid(), _outside_uid()) or found.st_mode & stat.S_IWOTH):
+            raise PermissionError(errno.EPERM, "another user can write it", str(path))
         with os.fdopen(handle, "rb", closefd=False) as file:
             content = file.read(TEXT_MAX_BYTES + 1)
     finally:

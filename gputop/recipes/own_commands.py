@@ -70,9 +70,13 @@ def file() -> Path:
 
 
 def load() -> tuple[OwnCommand, ...]:
-    """Return the saved commands, last used first. Skips unreadable entries and never changes the file."""
+    """Return the saved commands, last used first. Skips unreadable entries and never changes the file.
+
+    Of a file that another user can replace, it returns none: they would run as this user.
+    """
     try:
-        data = parse_json(places.read_text(file()))
+        places.check_parents(file(), "$GPUTOP_CONFIG")
+        data = parse_json(places.read_text(file(), private=True))
     except (OSError, ValueError):
         return ()
     listed = data.get("commands") if isinstance(data, dict) else None
@@ -278,7 +282,7 @@ def _known() -> tuple[OwnCommand, ...]:
     path = file()
     if path.exists():
         try:
-            listed = parse_json(places.read_text(path))["commands"]
+            listed = parse_json(places.read_text(path, private=True))["commands"]
             if any(_read(item) is None for item in listed):
                 raise ValueError("an entry is not a command")
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -290,7 +294,8 @@ def _write(commands: Sequence[OwnCommand]) -> None:
     path = file()
     text = json.dumps({"commands": [asdict(command) for command in commands]}, indent=1) + "\n"
     try:
+        places.check_parents(path, "$GPUTOP_CONFIG")
         places.create_dirs(path.parent)
         places.replace_file(path, text.encode(), keep_link=True)
     except OSError as error:
-        raise GputopError(f"{path} cannot be written: {error.strerror}.", "The command starts anyway.") from error
+        raise GputopError(f"{path} cannot be written: {error.strerror or error}.", "The command starts anyway.") from error

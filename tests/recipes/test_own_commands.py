@@ -21,6 +21,9 @@ from tests.tracking.kit import Home, eventually, home
 assert home
 
 
+FOREIGN_UID = 12345
+
+
 @pytest.fixture(autouse=True)
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("GPUTOP_CONFIG", str(tmp_path / "config" / "config.toml"))
@@ -148,6 +151,22 @@ def test_a_file_that_is_not_ours_is_never_written_over(config: Path, text: str) 
 
 
 @needs("torch")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_commands_that_another_user_may_have_written_are_not_offered(tmp_path: Path, config: Path) -> None:
+    own_commands.remember(own("true", tmp_path))
+    assert own_commands.load()
+    os.chown(config, FOREIGN_UID, -1)
+    assert not own_commands.load()
+    with pytest.raises(GputopError, match="another user can write it"):
+        own_commands.remember(own("false", tmp_path))
+    os.chown(config, 0, -1)
+    os.chown(config.parent, FOREIGN_UID, -1)
+    assert not own_commands.load()
+    with pytest.raises(GputopError, match=r"belongs to another user.*GPUTOP_CONFIG"):
+        own_commands.remember(own("false", tmp_path))
+    assert os.listdir(config.parent) == [config.name]
+
+
 def test_it_runs_as_a_job_and_is_tracked(home: Home, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(
         "import torch\n"

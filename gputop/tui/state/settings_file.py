@@ -77,11 +77,14 @@ def save_settings(settings: Settings, path: Path | None = None, *, overwrite_bro
     text = _with_values(before, chosen)
     _check(path, before, text, chosen)
     try:
+        places.check_parents(path, "$GPUTOP_CONFIG")
         places.create_dirs(path.parent)
         # A settings file is often a link into a repository of dotfiles.
         places.replace_file(path, text.encode(), keep_link=True)
     except OSError as error:
-        raise GputopError(f"{path} cannot be written: {error.strerror}.", "The settings hold until gputop ends.") from error
+        raise GputopError(
+            f"{path} cannot be written: {error.strerror or error}.", "The settings hold until gputop ends."
+        ) from error
     return path
 
 
