@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -65,7 +66,7 @@ def selftest(
 
     seconds = units.parse_duration(options.seconds)
     path = options.output or Path(f"gputop-selftest-{time.strftime('%Y%m%d-%H%M%S')}.json")
-    if path.exists():
+    if os.path.lexists(path):
         raise GputopError(f"{path} already exists.", "Choose another name, or remove it first.")
     sampler = make_sampler(options)
     snapshot = take_once(sampler)
@@ -77,7 +78,8 @@ def selftest(
     trials = [] if options.no_training else _trials(options, sampler, snapshot.devices, seconds)
     data = bundle(snapshot.host, probes, trials)
     try:
-        path.write_text(json.dumps(data, indent=1) + "\n")
+        with path.open("x", encoding="utf-8") as file:  # in a shared folder, another user may have put a link there
+            file.write(json.dumps(data, indent=1) + "\n")
     except OSError as error:
         raise GputopError(f"{path} cannot be written: {error.strerror}.", "Choose another place with -o.") from error
     print(printable(f"Wrote {path}: readings and costs, without names. Attach it to a bug report."))

@@ -57,6 +57,14 @@ def test_answers_refusals_and_costs_of_a_driver_become_a_machine(tmp_path: Path)
     assert_becomes_a_machine(bundle, tmp_path / "second")
 
 
+def test_nothing_is_written_through_a_link_in_a_shared_folder(tmp_path: Path) -> None:
+    (tmp_path / "bundle.json").symlink_to(tmp_path / "elsewhere")
+    done = run("selftest", "--virtual", "1", "--no-training", "-o", str(tmp_path / "bundle.json"))
+    assert done.returncode == 1
+    assert "bundle.json already exists" in done.stderr
+    assert not (tmp_path / "elsewhere").exists()
+
+
 def assert_becomes_a_machine(bundle: dict[str, Any], place: Path) -> None:
     """Let the simulation play the machine of a self-test's file, and its self-test find the same there."""
     _, again = selftest_on(scenario_of(bundle), place)
