@@ -97,23 +97,24 @@ class ManualSteps:
         return count % NEEDED == 0 and (count >= HELD_MOST or sums_of(self._alive()) != self._began)
 
     @property
-    def keeps_gradients(self) -> bool:
-        """Whether the gradients are what the last backward left, scaled or not: no earlier backward has a part in them.
+    def keeps_gradients(self) -> bool | None:
+        """Whether the gradients are what the last backward left, scaled or clipped or not: no earlier backward has a part in
+        them. None if that cannot be known.
 
-        May wait for a GPU, once. False if that cannot be known.
+        May wait for a GPU, once.
         """
-        kept = False
+        kept = None
         for known, left in self._left:
             weight = known()
             if weight is None or (weight.grad is None) != (left is None):
                 return False
             if left is not None:
                 if not may_read(weight.grad):
-                    return False
-                same = _have_one_direction(left, _some_values(weight.grad))
+                    return None
+                same = _is_made_of(left, _some_values(weight.grad))
                 if same is False:
                     return False
-                kept = kept or bool(same)
+                kept = kept or same
         return kept
 
     def hold(self, losses: list[Any], earlier: list[tuple[Any, Any, list[Any]]]) -> None:
@@ -175,10 +176,29 @@ def _copied(gradient: Any) -> Any:
     return None if gradient is None else _some_values(gradient).clone()
 
 
-def _have_one_direction(left: Any, now: Any) -> bool | None:
-    """Return whether one gradient is a multiple of the other; None if a single value, or only zeros, cannot tell."""
+def _is_made_of(left: Any, now: Any) -> bool | None:
+    """Return whether a gradient is a multiple of another, or one whose values were limited (``clip_grad_value_``).
+
+    None if too few values are left to tell.
+    """
     if left.shape != now.shape:
         return False
+    same = _have_one_direction(left, now)
+    if same is not False or len(now) < 2:
+        return same
+    limit = now.abs().max()
+    free = now.abs() < limit
+    if now[free].any() and bool((now == left.clamp(-limit, limit)).all()):
+        return True
+    if bool((left.sign() != now.sign())[~free].any()):
+        return False
+    same = _have_one_direction(left[free], now[free])
+    scale = now[free].norm() / left[free].norm()
+    return same and bool((left[~free].abs() * scale >= limit * (1.0 - _ROUNDING)).all())
+
+
+def _have_one_direction(left: Any, now: Any) -> bool | None:
+    """Return whether one gradient is a multiple of the other; None if a single value, or only zeros, cannot tell."""
     product, most = float(left @ now), float(left.norm() * now.norm())
     if len(left) < 2 or not most:
         return None if bool(left.any()) == bool(now.any()) else False

@@ -64,9 +64,9 @@ class WithoutOptimizer:
             sites.drop(sites.pending[0])
         for site, total, parts in manual.earlier:
             site.begin_steps(total, parts)
-        if manual.keeps_gradients:
-            for site in sites.pending:
-                site.has_no_earlier()
+        kept = manual.keeps_gradients if manual.held else False
+        for site in sites.pending if kept is not False else ():
+            site.has_no_earlier() if kept else site.may_have_earlier()
         manual.release()
         self._manual = None
 

@@ -172,6 +172,34 @@ def test_a_backward_whose_gradients_the_script_discards_is_no_part_of_the_next_s
     assert found == pytest.approx(losses, rel=1e-5)
 
 
+CLAMPED = """
+import json, torch
+
+torch.manual_seed(0)
+torch.set_num_threads(1)
+model = torch.nn.Linear(4, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+losses = []
+for number in range(40):
+    loss = model(torch.randn(8, 4)).square().mean() * (1000.0 if number < 12 and number % 2 == 0 else 1.0)
+    optimizer.zero_grad()
+    loss.backward()
+    if max(weight.grad.abs().max() for weight in model.parameters()) > 50:
+        continue
+    torch.nn.utils.clip_grad_value_(model.parameters(), 0.1)
+    optimizer.step()
+    losses.append(loss.item())
+print(json.dumps(losses))
+"""
+
+
+@pytest.mark.warm
+def test_gradients_that_are_clipped_by_value_are_those_of_the_last_backward(home: Home) -> None:
+    """The second step has as many backwards as the first, so only the gradients tell that the first one was discarded."""
+    losses, found = run(home, CLAMPED)
+    assert found == pytest.approx(losses, rel=1e-5)
+
+
 EACH_TASK = """
 import json, torch
 

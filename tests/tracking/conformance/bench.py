@@ -58,8 +58,9 @@ UNKNOWN = (
     "- Meta-learning with a new optimizer for each task: the steps of all optimizers count as steps of the run, and a note of",
     "  the run says so. To record the outer loop, call `gputop.log` in it.",
     "- Before the first step, gradients that were reset may be discarded ones (a batch that is left out) or parts of the step",
-    "  (PCGrad, clipping the gradients of each sample). If the gradients at the step are not a multiple of the last ones, the",
-    "  second step decides, by how often it runs backward; if it does so in neither way, the first step has no loss.",
+    "  (PCGrad, clipping the gradients of each sample). If the gradients at the step are neither a multiple of the last ones",
+    "  nor these with their values limited, the second step decides, by how often it runs backward; if it does so in neither",
+    "  way, or if every value was limited, the first step has no loss.",
 )
 Points = Mapping[str, list[tuple[int, float]]]
 

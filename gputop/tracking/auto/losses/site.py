@@ -24,7 +24,7 @@ class InDoubt(NamedTuple):
     alone: Any
     """The loss if they were discarded."""
     together: Any
-    """The loss if they are parts of it."""
+    """The loss if they are parts of it; None if that cannot be known, however often the next step runs backward."""
     times: int
     """How many backwards the step then had."""
 
@@ -48,7 +48,7 @@ class Site:
             "total",
             "undecided",
         ),
-        *("_alone", "_earlier", "_last", "_step", "_turns"),
+        *("_alone", "_earlier", "_is_unknown", "_last", "_step", "_turns"),
     )
 
     def __init__(self, frame: FrameType | None) -> None:
@@ -71,6 +71,8 @@ class Site:
         """In how many steps it ran once, without those of the fast path."""
         self._earlier: tuple[Any, list[Reduced]] | None = None
         """The sum of its losses whose gradients were reset before the first step, and how they were reduced."""
+        self._is_unknown = False
+        """Whether nothing tells if these are parts of the first step."""
         self.begin_turns()
 
     def begin_turns(self) -> None:
@@ -123,8 +125,9 @@ class Site:
         value, factor = step_loss(self.total, self.parts, self.factor, self.divided_by)
         if self._earlier is not None:
             total, parts = sum_of(self._earlier[0], self.total), self._earlier[1] + self.parts
-            value = InDoubt(value, step_loss(total, parts, self.factor, self.divided_by)[0], len(parts))
-            self._earlier = None
+            together = None if self._is_unknown else step_loss(total, parts, self.factor, self.divided_by)[0]
+            value = InDoubt(value, together, len(parts))
+            self._earlier, self._is_unknown = None, False
         self.factor = factor
         if any(part.count is not None for part in self.parts):
             self.accumulates = True  # with each loss, its count has to be read
@@ -151,6 +154,10 @@ class Site:
     def has_no_earlier(self) -> None:
         """Note that they were not: the script had discarded them."""
         self._alone, self._earlier = 1, None
+
+    def may_have_earlier(self) -> None:
+        """Note that the gradients do not tell whether they were: a script may discard some in each step, too."""
+        self._is_unknown = True
 
     def decided(self, loss: InDoubt) -> Any:
         """Return the loss of the first step, by how often the line has run for the next one; None if that does not tell."""
