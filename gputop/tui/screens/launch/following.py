@@ -179,7 +179,7 @@ class JobsScreen(SubScreen):
         log = self.query_one("#log", JobLog)
         if job is None:
             return
-        log.title = (Span("Log of ", "title"), Span(job.name, "accent"), Span(f"  {job.id}", "dim"))
+        log.title = (Span("Log of ", "title"), Span(clean(job.name), "accent"), Span(f"  {job.id}", "dim"))
         log.subtitle = drawn_jobs.log_subtitle(job)
         if job.id == self._followed:
             log.repaint()
