@@ -155,7 +155,7 @@ class Sampler:
             processes=processes,
             runs=update.runs,
             points=update.points,
-            notes=(*_notes(reading, processes), *self._failed),
+            notes=(*_notes(reading, processes), *self._failed, *self._unreadable()),
             logs=logs,
             process_runs=foreign or (),
             ended_runs=curves.ended_runs if curves is not None else (),
@@ -224,6 +224,15 @@ class Sampler:
 
             self._runs = RunReader() if self.has_points else RunReader(backlog_points=None)
         return self._runs.poll(self._note_lost_run)
+
+    def _unreadable(self) -> tuple[Problem, ...]:
+        """Return a note on the runs that cannot be read; a run that is just being created may be whole at the next poll."""
+        found = self._runs.unreadable() if self._runs is not None else {}
+        if not found:
+            return ()
+        from gputop.agent.unreadable_runs import note_of
+
+        return note_of(found)
 
     def _add_printed_runs(self, update: RunUpdate) -> RunUpdate:
         """Add the runs of jobs that keep no journal, as parsed from their output."""

@@ -18,6 +18,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from gputop.agent.feed import ReplayFeed
+from gputop.agent.sampler import Sampler
+from gputop.agent.source import NoSource
 from gputop.cli import jobs as jobs_command
 from gputop.cli import runs as runs_command
 from gputop.cli.main import main
@@ -32,7 +34,7 @@ from gputop.jobs.output.matches import LogMatches
 from gputop.jobs.output.printed_runs import PrintedRuns
 from gputop.places import jobs_dir
 from gputop.recipes import own_commands
-from gputop.snapshot import FormatError, Snapshot
+from gputop.snapshot import FormatError, Problem, Snapshot
 from gputop.sources.recording import Recorder, read_recording
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal import identity
@@ -153,6 +155,41 @@ def test_a_run_that_cannot_be_read_is_named_and_the_rest_is_shown(home: Home, ca
         assert capsys.readouterr().err.startswith("gputop: Run bad cannot be read: ")
     assert main(["runs", "show", "good"]) == 0
     assert capsys.readouterr().err == ""
+
+
+def changed(home: Home, run_id: str, offset: int, data: bytes) -> Path:
+    """Write a run, and then ``data`` into its journal; return the journal."""
+    write_run(home, run_id)
+    (path,) = (home.runs / run_id).glob("*.gpr")
+    with path.open("r+b") as file:
+        file.seek(offset)
+        file.write(data)
+    return path
+
+
+def test_runs_of_another_version_are_named_on_the_screen_and_the_rest_is_shown(
+    home: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_run(home, "good")
+    newer = changed(home, "newer", 8, struct.pack("<H", form.MAJOR + 1))
+    odd = changed(home, "odd", form.LIVE_OFFSET + 8 * 5, struct.pack("<q", 7))
+    reader = RunReader()
+    sampler = Sampler(NoSource(Problem("none", "no driver", "")), 1.0, runs=reader)
+    shot = sampler.take()
+    assert [run.run_id for run in shot.runs if not run.run_id.startswith("pid-")] == ["good"]
+    (note,) = shot.notes
+    assert f"Run newer cannot be read: {newer}: written by a newer gputop" in note.message
+    assert note.hint == "Nor can 1 other. gputop runs names them all."
+    assert note.message in once_text(shot)
+    assert main(["runs"]) == 0
+    said = capsys.readouterr()
+    assert "name-good" in said.out
+    assert f"gputop: Run newer cannot be read: {newer}: " in said.err
+    assert f"gputop: Run odd cannot be read: {odd}: its state 7 is none that this gputop knows" in said.err
+    newer.unlink()
+    assert [note.message for note in sampler.take().notes] == [f"Run odd cannot be read: {reader.unreadable()['odd']}."]
+    odd.unlink()
+    assert not sampler.take().notes
 
 
 @FUZZ

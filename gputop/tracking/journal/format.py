@@ -241,8 +241,10 @@ def unpack_live(page: bytes, offset: int = LIVE_OFFSET) -> Live:
     if len(page) < offset + LIVE_WORDS.size:
         raise FormatError("shorter than a journal's header")
     head, area_end, flushed, dropped, errors, state, exit_code, archive = LIVE_WORDS.unpack_from(page, offset)
-    if head < 0 or head % 8 or not 0 <= area_end <= AREA_BYTES or not 0 <= flushed <= head or not 0 <= state < len(STATES):
+    if head < 0 or head % 8 or not 0 <= area_end <= AREA_BYTES or not 0 <= flushed <= head:
         raise FormatError("damaged header: impossible positions")
+    if not 0 <= state < len(STATES):
+        raise FormatError(f"its state {state} is none that this gputop knows: a newer one wrote it, or it is damaged")
     return Live(head, area_end, flushed, dropped, errors, state, None if exit_code == NO_EXIT_CODE else exit_code, archive)
 
 

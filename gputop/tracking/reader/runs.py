@@ -82,6 +82,7 @@ class RunReader:
         return {
             path.parent.name if path.suffix == ".gpr" else path.name.partition("-rank-")[0]: f"{path}: {why}"
             for path, why in self.problems.items()
+            if os.path.lexists(path)
         }
 
     def poll(self, lost: Lost = raise_lost) -> RunUpdate:
@@ -310,7 +311,7 @@ class RunReader:
 
     def _note_problem(self, path: Path, run_id: str, error: Exception) -> None:
         if isinstance(error, OSError | FormatError):
-            self.problems[path] = str(error)
+            self.problems[path] = getattr(error, "strerror", None) or str(error)
             return
         self.problems[path] = describe_unexpected(error)
         self._lost(run_id, error)
