@@ -230,7 +230,7 @@ class Sampler:
         found = self._runs.unreadable() if self._runs is not None else {}
         if not found:
             return ()
-        from gputop.agent.unreadable_runs import note_of
+        from gputop.tracking.reader.unreadable import note_of
 
         return note_of(found)
 

@@ -1,4 +1,4 @@
-"""What a snapshot says about runs whose journals cannot be read: damaged, another user's, or of a newer gputop."""
+"""The note in a snapshot on runs whose journals cannot be read: damaged, another user's, or of a newer gputop."""
 
 from __future__ import annotations
 
