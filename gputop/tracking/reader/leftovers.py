@@ -59,7 +59,8 @@ def _free_ring(ring: Path, size: int) -> None:
         return
     archive = Path(partner)
     if not (archive.exists() and log.reader.live.head):
-        ring.unlink()  # the run was deleted, or it wrote no record
+        if not log.elsewhere:  # a container's archive may only be visible there
+            ring.unlink()  # the run was deleted, or it wrote no record
         return
     kept = RankLog(archive)
     if kept.ring == ring:

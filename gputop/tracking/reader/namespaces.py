@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import signal
 import time
+from contextlib import suppress
+from pathlib import Path
 
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal import identity
+from gputop.tracking.journal.read import open_checked
 
 _INITIAL = 4026531836
 """The kernel's PROC_PID_INIT_INO: the machine's own PID namespace, in which every process has a PID."""
 _LISTED_NS = 1_000_000_000
 """Journals that are opened one after the other share one list of processes, unless one of them is younger than the list."""
+_F_SETSIG = 10
+"""As in <fcntl.h>; Python does not name it."""
 _listed: tuple[int, dict[int, list[int]]] = (0, {})
 """When the processes were listed (wall clock), and the PIDs by start time in clock ticks."""
 
@@ -50,6 +57,23 @@ def is_gone(who: form.Identity) -> bool:
     if identity.pid_namespace() != _INITIAL or identity.process_state(1) is None:
         return False
     return not _started_at(who.start_ticks, who.created_ns)
+
+
+def is_left(ring: Path) -> bool:
+    """Return whether no process of this machine, in any PID namespace, has a ring open or mapped to write to it.
+
+    The kernel says so: it grants a lease on a file for reading only then. Where it grants none at all, False.
+    """
+    with suppress(OSError):
+        fd = open_checked(ring)
+        try:
+            fcntl.fcntl(fd, _F_SETSIG, signal.SIGURG)  # SIGIO would end this process if another one opened the file just now
+            fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+            fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+            return True
+        finally:
+            os.close(fd)
+    return False
 
 
 def is_alive(pid: int, who: form.Identity) -> bool:

@@ -17,7 +17,7 @@ from gputop.tracking.journal import format as form
 from gputop.tracking.journal import identity
 from gputop.tracking.journal.read import JournalReader, salvage
 from gputop.tracking.reader.decimate import Decimator
-from gputop.tracking.reader.namespaces import is_alive, is_elsewhere, is_gone, pid_here
+from gputop.tracking.reader.namespaces import is_alive, is_elsewhere, is_gone, is_left, pid_here
 from gputop.tracking.reader.numbering import Numbering
 from gputop.tracking.standing import page
 
@@ -25,6 +25,8 @@ STATEMENTS_MAX = 10_000
 UNHEARD_S = 300.0
 """A journal of another machine that has not grown for this long counts as unheard. Automatic tracking writes with every step;
 an evaluation, or a file server's caches, may take minutes."""
+SILENT_S = 10.0
+"""A journal of another PID namespace of this machine that has not grown for this long may have ended."""
 LEFT_S = 86400.0
 """After this long, it is no longer followed."""
 STANDING = "standing"
@@ -96,6 +98,7 @@ class RankLog:
             if self._pid_here is None and is_gone(self.identity):
                 self._is_gone = True
                 self.judge()
+            self._look_who_writes()
 
     @property
     def alive(self) -> bool:
@@ -126,6 +129,7 @@ class RankLog:
             read, ended, was_read = 0, False, False
         if self.elsewhere:
             self._listen(read)
+            self._look_who_writes()
         if self._reported() != before_poll or self.state == "starting":
             # The process was checked a moment ago, so only a newer entry of the journal can change the state.
             self.judge()
@@ -158,6 +162,14 @@ class RankLog:
         if stamp != self._stamp or (stamp is None and read):
             self._heard_at, self._stamp = time.monotonic(), stamp
         self.judge()
+
+    def _look_who_writes(self) -> None:
+        """Notice that a process of another PID namespace of this machine has ended: nobody has its ring any more."""
+        silent = self.archive is None or not self.archive.exists() or self._silent_s() > SILENT_S
+        here = self.reader.has_ring and self.identity.boot_id == identity.boot_id() and not self._shared
+        if silent and here and self.alive and self._pid_here is None and self.ring is not None and is_left(self.ring):
+            self._has_ended = True
+            self.judge()
 
     def _reopen(self) -> None:
         with suppress(OSError, FormatError):

@@ -276,7 +276,9 @@ class RunReader:
         self.problems.pop(path, None)
         partner = log.reader.header.partner
         size = _size_of(partner) if partner else None
-        if size or (partner and not log.alive and (size is None or not log.reader.live.head)):
+        # A container's archive may only be visible there, so its run counts as deleted no sooner than its ring.
+        deleted = size is None and not log.elsewhere
+        if size or (partner and not log.alive and (deleted or not log.reader.live.head)):
             self._leave_to_archive(log, path, Path(partner))
             return
         if size == 0 and time.time() - log.identity.created_ns / 1e9 < OPENING_S:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,7 +13,6 @@ import pytest
 from gputop.agent.sampler import Sampler
 from gputop.snapshot import Rank
 from gputop.sources.virtual import VirtualSource
-from gputop.tracking.journal import identity
 from gputop.tracking.reader import rank_log
 from gputop.tracking.reader.runs import RunReader
 from tests.tracking.kit import Home, eventually, home
@@ -71,13 +71,33 @@ def test_its_ranks_have_the_pids_of_this_machine_while_they_live(
         inside.wait()
         rank = eventually(lambda: found if (found := rank_of(reader)).elsewhere else None, "it has ended")
         assert (rank.pid, rank.local_pid, rank.state) == (1, None, "killed")
-        if identity.pid_namespace() == 4026531836:  # else nobody here can know
-            fresh = RunReader(home.runs)
-            monkeypatch.setattr(rank_log, "UNHEARD_S", 0.5)
-            eventually(lambda: rank_of(fresh).state == "killed", "who comes later sees it, once it is silent")
-            fresh.close()
+        fresh = RunReader(home.runs)
+        monkeypatch.setattr(rank_log, "SILENT_S", 0.5)
+        eventually(lambda: rank_of(fresh).state == "killed", "who comes later sees it, once it is silent")
+        fresh.close()
     finally:
         reader.close()
+
+
+def test_a_rank_whose_directory_was_deleted_is_not_alive_because_its_ring_is_left(
+    home: Home, inside: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rank_log, "pid_here", lambda who: None)  # as in another container, which cannot look it up
+    monkeypatch.setattr(rank_log, "is_gone", lambda who: False)
+    shutil.rmtree(home.runs)
+    living = RunReader(home.runs)
+    assert eventually(lambda: rank_of(living).metrics, "its loss is read from its ring") == {"loss": 1.5}
+    assert rank_of(living).state == "running"
+    inside.kill()
+    inside.wait()
+    fresh = RunReader(home.runs)
+    try:
+        eventually(lambda: rank_of(fresh).state == "killed", "who comes later sees it at once")
+        assert rank_of(fresh).metrics == {"loss": 1.5}
+        eventually(lambda: rank_of(living).state == "killed", "and who saw it live")
+    finally:
+        living.close()
+        fresh.close()
 
 
 def test_a_run_in_a_container_is_not_listed_twice(home: Home, inside: subprocess.Popen[str]) -> None:
