@@ -7,10 +7,11 @@ Facts that other packages read are records of ``gputop/facts``; docs/facts.md li
 
 from __future__ import annotations
 
+import math
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, ContextDecorator
 from types import TracebackType
 from typing import Any, Protocol
 
@@ -66,7 +67,7 @@ class Run:
         """Whether the script has called ``finish``; a run that ended with its process is not."""
         self.before_end: Callable[[], None] | None = None
         """Called once when the run ends, to write what is still pending."""
-        self.start_time = time.time()
+        self.start_time = _now()
         """Seconds since the epoch."""
         self.resumed = opened is not None and opened.identity.attempt > 0
         """Whether this rank of the run was recorded before."""
@@ -184,17 +185,8 @@ class Run:
 
     def phase(self, name: str) -> AbstractContextManager[None]:
         """Time a part of the step: ``with run.phase("data"): …`` (CPU timestamps; the GPU runs asynchronously)."""
-        return self._timed(name)
+        return Phase(name, self._record_phase)
 
-    @contextmanager
-    def _timed(self, name: str) -> Iterator[None]:
-        started = time.perf_counter()
-        try:
-            yield
-        finally:
-            self._record_phase(name, time.perf_counter() - started)
-
-    @harmless
     def _record_phase(self, name: str, seconds: float) -> None:
         if self._journal is not None:
             self._journal.aside({f"phase/{name}": seconds})
@@ -249,3 +241,31 @@ class Run:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.finish(ending.exit_code_of(error))
+
+
+def _now() -> float:
+    """Return the time; NaN from a clock that a test has broken: without a ``Run``, no call of the script would work."""
+    try:
+        return time.time()
+    except Exception:  # noqa: BLE001 - as above
+        return math.nan
+
+
+@harmless
+class Phase(ContextDecorator):
+    """Times a part of the step, from its beginning to its end."""
+
+    def __init__(self, name: str, record: Callable[[str, float], None]) -> None:
+        self._name = name
+        self._record = record
+        self._started: float | None = None
+
+    def _recreate_cm(self) -> Phase:
+        return Phase(self._name, self._record)  # for each call of a function that it decorates
+
+    def __enter__(self) -> None:
+        self._started = time.perf_counter()
+
+    def __exit__(self, *error: object) -> None:
+        if self._started is not None:
+            self._record(self._name, time.perf_counter() - self._started)

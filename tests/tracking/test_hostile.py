@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -182,6 +184,112 @@ except Late:
 
 def test_what_a_signal_handler_raises_during_the_first_call_reaches_the_script(home: Home) -> None:
     assert home.run(RAISES_AT_FIRST)[:2] == (0, "late\n")
+
+
+USES = """
+import gputop
+run = gputop.init(name="x", config={"lr": 0.1})
+run.log(loss=0.5)
+
+def use():
+    gputop.log(loss=2.0); run.log({"loss": 2.0}); run.text("x"); run.config["a"] = 1; run.tags = ["x"]; run.name = "n"
+    gputop.alert("t"); gputop.define_metric("x"); gputop.summary["b"] = 2; gputop.fact("a", 1); gputop.watch(object())
+    with gputop.phase("data"):
+        pass
+
+"""
+SHORT_OF_FRAMES = """
+import inspect, sys
+
+def descend(depth):
+    if depth:
+        return descend(depth - 1)
+    try:
+        use()
+    except RecursionError as error:
+        escaped.append(any("gputop" in frame.filename for frame in inspect.getinnerframes(error.__traceback__)[3:]))
+
+escaped, room = [], sys.getrecursionlimit() - len(inspect.stack())
+for left in range(12, 120):  # with fewer, no function can be called
+    descend(room - left)
+assert not any(escaped), escaped
+"""
+BROKEN_CLOCKS = """
+import time
+
+def fail(*ignored):
+    raise RuntimeError("frozen")
+
+names = ("time", "monotonic", "time_ns", "monotonic_ns", "perf_counter", "perf_counter_ns", "sleep", "strftime", "localtime")
+kept = {name: getattr(time, name) for name in names}
+for clock in (fail, lambda *ignored: "noon", lambda *ignored: None, lambda *ignored: -1.0, lambda *ignored: float("nan")):
+    vars(time).update(dict.fromkeys(names, clock))
+    use()
+    with gputop.init(name="another") as other:
+        other.log(loss=1.0)
+    vars(time).update(kept)
+"""
+IN_A_SANDBOX = """
+import sys
+
+def forbid(event, arguments):
+    if event.startswith(("open", "import", "os.", "mmap", "ctypes", "fcntl", "socket", "subprocess", "sys._getframe")):
+        raise RuntimeError(event)
+
+sys.addaudithook(forbid)
+use()
+run.finish()
+with gputop.init(name="another") as other:
+    other.log(loss=1.0)
+"""
+WITHOUT_THREADS = """
+import _thread, threading
+
+def fail(*ignored, **also):
+    raise RuntimeError("can't start new thread")
+
+for name in ("start_new_thread", "start_joinable_thread"):
+    for module, prefix in ((_thread, ""), (threading, "_")):
+        if hasattr(module, prefix + name):
+            setattr(module, prefix + name, fail)
+use()
+with gputop.init(name="another") as other:
+    for step in range(2000):
+        other.log(loss=1.0)
+"""
+WITHOUT_MEMORY = """
+import re, resource
+size = int(re.search(r"VmSize:\\s+(\\d+)", open("/proc/self/status").read())[1]) * 1024
+resource.setrlimit(resource.RLIMIT_AS, (size + (1 << 20),) * 2)
+use()
+with gputop.init(name="another") as other:
+    other.log(loss=1.0)
+"""
+IN_A_JAIL = """
+import os, sys
+os.chroot(sys.argv[1])
+os.setuid(65534)
+use()
+with gputop.init(name="another") as other:
+    other.log(loss=1.0)
+"""
+TROUBLES = {
+    "short of frames": SHORT_OF_FRAMES,
+    "broken clocks": BROKEN_CLOCKS,
+    "sandbox": IN_A_SANDBOX,
+    "no threads": WITHOUT_THREADS,
+    "no memory": WITHOUT_MEMORY,
+    "jail": IN_A_JAIL,
+}
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_no_call_fails_a_script_in_trouble(home: Home, tmp_path: Path, trouble: str) -> None:
+    if trouble == "jail" and os.geteuid() != 0:
+        pytest.skip("only root can change the root directory")
+    code, out, err = home.run(f"{USES}{TROUBLES[trouble]}\nrun.finish()\nprint('ok')", str(tmp_path))
+    assert (code, out) == (0, "ok\n"), err
+    assert "Traceback" not in err
 
 
 def test_an_interrupt_passes_and_so_does_a_wrong_call(home: Home) -> None:

@@ -66,8 +66,13 @@ def _guarded(
             trace = error.__traceback__
             if isinstance(error, TypeError) and trace is not None and trace.tb_next is None:
                 raise  # the function was not entered: the arguments do not match its signature
-            let_through(error)
-            warn(f"{function.__qualname__} failed, the training continues ({reason(error)}).")
-            return None if otherwise is None else otherwise()
+            try:
+                let_through(error)
+                warn(f"{function.__qualname__} failed, the training continues ({reason(error)}).")
+                return None if otherwise is None else otherwise()
+            except RecursionError as another:  # the script is about to exceed the limit: there is no room to report it
+                if another is error:  # raised by a signal handler of the script
+                    raise
+                return None
 
     return guarded
