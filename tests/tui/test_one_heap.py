@@ -10,8 +10,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests import REPOSITORY, nvml_sim
+from gputop.tui import watching_app
+from gputop.tui.app import GputopApp
+from gputop.tui.state.settings import Settings
+from tests import REPOSITORY, nvml_sim, samples
 from tests.terminal import Terminal
+from tests.tui.kit import StillFeed
+from tests.tui.screens.launch.test_launch import until
 
 HEAP_BYTES = 64 * 2**20
 """glibc reserves so much, aligned, for each heap that is not the main thread's."""
@@ -76,3 +81,12 @@ def test_the_screen_and_its_sampler_have_one_heap_each(tmp_path: Path) -> None:
         assert [heaps_of_threads(process.pid) for process in processes] == [0, 0]
         terminal.press("q")
         assert terminal.wait_exit() == 0
+
+
+async def test_freed_memory_is_given_back_while_a_screen_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[bool] = []
+    monkeypatch.setattr(watching_app, "GIVEN_BACK_S", 0.01)
+    monkeypatch.setattr(watching_app, "give_back", lambda: given.append(True))
+    app = GputopApp(StillFeed(samples.snapshot()), Settings())  # type: ignore[arg-type]
+    async with app.run_test() as pilot:
+        await until(pilot, lambda: len(given) > 2)
