@@ -65,14 +65,18 @@ class ConfigFiles:
 
 
 def _entries_in(path: str) -> Mapping[str, str]:
+    # Another user's process may name any file: opening a terminal would make it that of the sampler, and a device may act.
     try:
-        opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        there = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
         return {}
     try:
-        data = os.read(opened, BYTES_MAX) if stat.S_ISREG(os.fstat(opened).st_mode) else b""
+        if not stat.S_ISREG(os.fstat(there).st_mode):
+            return {}
+        with open(f"/proc/self/fd/{there}", "rb", buffering=0) as file:
+            data = file.read(BYTES_MAX)
     except OSError:
         return {}
     finally:
-        os.close(opened)
-    return entries_of(data, is_json=path.endswith(".json"))
+        os.close(there)
+    return entries_of(data or b"", is_json=path.endswith(".json"))

@@ -118,6 +118,29 @@ def test_which_file_accelerate_reads(options: dict[str, str], environment: dict[
     assert config_path(7, {"cpu": ""}, environment) is None
 
 
+TERMINAL = """
+import os, time
+from gputop.sources.host.accelerate_config import ConfigFiles
+master, terminal = os.openpty()
+name = os.ttyname(terminal)
+os.close(terminal)
+files = ConfigFiles()
+while (found := files.entries(name)) is None:
+    time.sleep(0.01)
+try:
+    os.open("/dev/tty", os.O_RDONLY)
+except OSError:
+    print(found)
+"""
+
+
+def test_a_terminal_in_place_of_the_file_does_not_become_that_of_the_sampler() -> None:
+    """Its user's Ctrl-C would reach the sampler."""
+    command = [sys.executable, "-c", TERMINAL]
+    done = subprocess.run(command, capture_output=True, text=True, start_new_session=True, check=False)
+    assert done.stdout == "{}\n", done.stderr
+
+
 def waiting_of(pid: int) -> list[int]:
     """The number of nodes for which this process waits, once its configuration is read."""
     cache, launchers = ProcessCache(), WaitingLaunchers()
