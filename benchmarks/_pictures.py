@@ -23,6 +23,8 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
+from _ending import ended_by_signals
+
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
@@ -225,4 +227,5 @@ version 1.3 on, shows each GPU in its own box, but none by default: it was start
 
 
 if __name__ == "__main__":
-    main()
+    with ended_by_signals():
+        main()

@@ -37,6 +37,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from _ending import ended_by_signals
+
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
@@ -293,4 +295,5 @@ def _told(seconds: float | None) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    with ended_by_signals():
+        main()

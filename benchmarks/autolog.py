@@ -25,6 +25,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from _ending import ended_by_signals
+
 ROOT = Path(__file__).parent.parent
 LOOP = """
 import json, sys, time
@@ -243,4 +245,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with ended_by_signals():
+        main()

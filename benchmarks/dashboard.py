@@ -30,6 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
+from _ending import ended_by_signals
 from _page import put
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -235,4 +236,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with ended_by_signals():
+        main()

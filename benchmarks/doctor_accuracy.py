@@ -27,6 +27,7 @@ import _doctor_traceml
 from _doctor_live import Outcome, gpu_count, watch
 from _doctor_scenes import SceneOutcome
 from _doctor_truth import faults, healthy
+from _ending import ended_by_signals
 
 SECONDS = 60.0
 LIMIT_S = 120.0
@@ -196,6 +197,7 @@ def _live_row(item: Outcome) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    code = main()
+    with ended_by_signals():
+        code = main()
     sys.stdout.flush()
     os._exit(code)

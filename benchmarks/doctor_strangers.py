@@ -23,6 +23,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from _ending import ended_by_signals
 from _strangers import ANSWERS, FOLDERS, ROOT, Answer, Case, Half
 
 if TYPE_CHECKING:
@@ -377,6 +378,7 @@ aside"` measures only the second set. The rows of a part that did not run stay u
 
 
 if __name__ == "__main__":
-    code = main()
+    with ended_by_signals():
+        code = main()
     sys.stdout.flush()
     os._exit(code)

@@ -23,6 +23,8 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from _ending import ended_by_signals
+
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
@@ -174,4 +176,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with ended_by_signals():
+        main()

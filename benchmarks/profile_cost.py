@@ -13,6 +13,8 @@ import time
 from pathlib import Path
 from statistics import median
 
+from _ending import ended_by_signals
+
 from gputop.profiles.asking import ask
 from gputop.snapshot import LIVE_STATES, Run
 from gputop.tracking.reader.runs import RunReader
@@ -76,4 +78,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with ended_by_signals():
+        main()

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import psutil
+from _ending import ended_by_signals
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -152,4 +153,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with ended_by_signals():
+        main()

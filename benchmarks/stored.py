@@ -19,6 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from _ending import ended_by_signals
 from dashboard import ROOT
 
 sys.path.insert(0, str(ROOT))
@@ -98,4 +99,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with ended_by_signals():
+        main()

@@ -18,6 +18,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from _ending import ended_by_signals
+
 sys.path.insert(0, str(Path(__file__).parent))
 from _tracking_peers import PEERS, missing
 
@@ -196,4 +198,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with ended_by_signals():
+        main()

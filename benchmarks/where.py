@@ -19,6 +19,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from _ending import ended_by_signals
+
 ROOT = Path(__file__).parent.parent
 OFTEN = 4
 """How much more often than usual the ranks note here where they are."""
@@ -119,4 +121,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with ended_by_signals():
+        main()
