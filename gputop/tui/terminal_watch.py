@@ -32,8 +32,8 @@ _OTHERS = {
 END_SIGNALS = tuple(sorted(signal.valid_signals() - _OTHERS))
 """Signals that would end Python at once, and leave the terminal as the screen had it: those that people send, SIGXCPU (login
 nodes limit the CPU time of each process), those of timers, and the real-time signals."""
-_LEAVE_SCREEN = b"\x1b[?1000l\x1b[?1003l\x1b[?1006l\x1b[?1015l\x1b[?2004l\x1b[?7h\x1b[<u\x1b[?1049l\x1b[?25h\x1b[?1004l"
-"""What Textual's driver writes at its end: mouse, pasting and keyboard as before, the normal screen, the cursor."""
+_LEAVE_SCREEN = b"\x1b[0m\x1b[?1000l\x1b[?1003l\x1b[?1006l\x1b[?1015l\x1b[?2004l\x1b[?7h\x1b[<u\x1b[?1049l\x1b[?25h\x1b[?1004l"
+"""What the screen's driver writes at its end: no style; mouse, pasting, keyboard as before; normal screen, cursor."""
 
 
 def watch(descriptor: int, leave: Callable[[], bool], abandon: Callable[[], object] = lambda: None) -> threading.Thread | None:

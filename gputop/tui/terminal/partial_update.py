@@ -8,7 +8,7 @@ This module depends only on Textual and Rich, so that Textual could adopt it unc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -21,8 +21,10 @@ from textual.strip import Strip
 
 Cells = Sequence[tuple[str, Style]]
 _PLAIN = Style.null()
-_INDEX = "\x1bD"
-"""IND of the VT100: one row down, a byte shorter than CSI B. Above the last row, where we use it, they do the same."""
+COMPARED_STYLES = 16
+"""Of more styles than these, the next one is not chosen by its bytes: that takes the square of their number."""
+_ONE_ROW = {0: "", 1: "\x1bD", -1: "\x1bM"}
+"""IND and RI of the VT100: one row down or up, a byte shorter than CSI B and A. Within the screen, they do the same."""
 _ATTRIBUTES = (
     "bold",
     "dim",
@@ -57,45 +59,66 @@ class PartialUpdate(CompositorUpdate):
         self.columns = columns
 
     def render_segments(self, console: Console) -> str:
-        """Return the escape sequences and text to write to the terminal.
+        """Return the escape sequences and text to write to a terminal whose style is plain, and stays so."""
+        written, now = self.render(console, _PLAIN)
+        return written + _change(now, _PLAIN, _system_of(console))
+
+    def render(self, console: Console, pen: Style | None) -> tuple[str, Style]:
+        """Return what to write to a terminal whose style is ``pen``, None if that is not known; and its style after that.
 
         All cells of one style are written together: moving the cursor takes a third of the bytes of a change of style.
         """
-        system = COLOR_SYSTEMS.get(console.color_system or "", ColorSystem.TRUECOLOR)
+        system = _system_of(console)
         written: list[str] = []
-        now = _PLAIN
+        now = pen
         place: tuple[int, int] | None = None
-        for wanted, runs in _by_style(self.pieces).items():
+        sure = False
+        found = _by_style(self.pieces)
+        while found:
+            wanted = _nearest(now, found, system)
+            runs = found.pop(wanted)
             if not wanted.link:
                 written.append(_change(now, wanted, system))
                 now = wanted
             elif now is not _PLAIN:
                 written.append(_change(now, _PLAIN, system))
                 now = _PLAIN
-            moves = self._moves(place, runs)
+            moves, certain = self._moves(place, sure, runs)
             if len(runs) > 2:
-                # Numbers that change stand below one another, and end in one column.
-                columns = sorted(runs, key=lambda run: (run[0] + cell_len(run[2]), run[1]))
-                below = self._moves(place, columns)
+                columns = _column_by_column(runs)
+                below, known = self._moves(place, sure, columns)
                 if sum(map(len, below)) < sum(map(len, moves)):
-                    runs, moves = columns, below
+                    runs, moves, certain = columns, below, known
             for move, (x, y, text) in zip(moves, runs, strict=True):
                 written.append(move)
                 written.append(Strip.render_style(wanted, text, system) if wanted.link else text)
                 place = (x + cell_len(text), y)
-        written.append(_change(now, _PLAIN, system))
-        return "".join(written)
+            sure = certain
+        return "".join(written), _PLAIN if now is None else now
 
-    def _moves(self, place: tuple[int, int] | None, runs: Sequence[tuple[int, int, str]]) -> list[str]:
-        """Return the sequence that moves the cursor before each run; at first it is at ``place``, None if that is not known."""
+    def _moves(self, place: tuple[int, int] | None, sure: bool, runs: Sequence[tuple[int, int, str]]) -> tuple[list[str], bool]:
+        """Return the sequence that moves the cursor before each run, and whether its place is certain after the last.
+
+        At first it is at ``place``, None if that is not known; ``sure``: certainly there.
+        """
         moves = []
-        sure = False
         for x, y, text in runs:
-            moves.append(_move(place, (x, y), below=sure))
+            moves.append(_move(place, (x, y), sure=sure))
             place = (x + cell_len(text), y)
             # Terminals disagree about the width of some characters: after any but these, a row is counted from its start.
             sure = (sure or moves[-1].endswith("H")) and text.isascii() and place[0] < self.columns
-        return moves
+        return moves, sure
+
+
+def _system_of(console: Console) -> ColorSystem:
+    return COLOR_SYSTEMS.get(console.color_system or "", ColorSystem.TRUECOLOR)
+
+
+def _nearest(now: Style | None, wanted: Collection[Style], system: ColorSystem) -> Style:
+    """Return the style that takes the fewest bytes to change to."""
+    if len(wanted) > COMPARED_STYLES:
+        return next(iter(wanted))
+    return min(wanted, key=lambda style: len(_change(now, style, system)))
 
 
 def _by_style(pieces: Sequence[Piece]) -> dict[Style, list[tuple[int, int, str]]]:
@@ -109,10 +132,24 @@ def _by_style(pieces: Sequence[Piece]) -> dict[Style, list[tuple[int, int, str]]
     return found
 
 
-def _move(place: tuple[int, int] | None, to: tuple[int, int], *, below: bool) -> str:
+def _column_by_column(runs: Sequence[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
+    """Return the runs by their last column, alternately downward and upward.
+
+    Numbers that change stand below one another, and end in one column.
+    """
+    columns: dict[int, list[tuple[int, int, str]]] = {}
+    for run in runs:
+        columns.setdefault(run[0] + cell_len(run[2]), []).append(run)
+    ordered: list[tuple[int, int, str]] = []
+    for number, end in enumerate(sorted(columns)):
+        ordered += sorted(columns[end], key=lambda run: run[1], reverse=bool(number % 2))
+    return ordered
+
+
+def _move(place: tuple[int, int] | None, to: tuple[int, int], *, sure: bool) -> str:
     """Return a short sequence that moves the cursor; it stays where it is after the cells before.
 
-    ``below``: whether it is certainly at ``place``, so that it may move from there to another row.
+    ``sure``: whether it is certainly at ``place``, so that it may move from there to another row.
     """
     x, y = to
     if place == to:
@@ -120,11 +157,12 @@ def _move(place: tuple[int, int] | None, to: tuple[int, int], *, below: bool) ->
     if place is not None and place[1] == y and place[0] < x:
         return _by(x - place[0], "C")
     absolute = f"\x1b[{y + 1};{x + 1}H"
-    if place is None or not below or place[1] >= y:
+    if place is None or not sure:
         return absolute
-    back = place[0] - x
+    back, down = place[0] - x, y - place[1]
     across = _by(-back, "C") if back < 0 else "\b" * back if back <= 3 else _by(back, "D")
-    relative = (_INDEX if y - place[1] == 1 else _by(y - place[1], "B")) + across
+    along = _ONE_ROW[down] if down in _ONE_ROW else _by(abs(down), "B" if down > 0 else "A")
+    relative = along + across
     return relative if len(relative) < len(absolute) else absolute
 
 
@@ -146,11 +184,13 @@ def cut_pieces(update: ChopsUpdate) -> list[Piece]:
 
 
 @lru_cache(maxsize=4096)
-def _change(now: Style, wanted: Style, system: ColorSystem) -> str:
-    """Return the sequence that changes one style into another; "" if they look the same."""
-    before, after = _attributes(now), _attributes(wanted)
+def _change(now: Style | None, wanted: Style, system: ColorSystem) -> str:
+    """Return the sequence that changes one style (None: unknown) into another; "" if they look the same."""
     codes = Strip.render_ansi(wanted, system)
     anew = f"\x1b[0;{codes}m" if codes else "\x1b[0m"
+    if now is None:
+        return anew
+    before, after = _attributes(now), _attributes(wanted)
     weight: tuple[str, ...] = ()
     if before != after:
         if before[2:] != after[2:] or now.dim or wanted.dim:

@@ -18,6 +18,7 @@ from textual.events import Key
 from gputop.tui.terminal.pace import ASK, Answers, Pace
 from gputop.tui.terminal.private_textual import parser_of_keys
 
+PLAIN = "\x1b[0m"
 READ_BYTES = 4096
 """How much of the input is read at a time."""
 LOOKS = 2
@@ -45,6 +46,11 @@ def patient(driver: type[Any]) -> type[Any]:
             super().write(data)
             self.pace.sent(len(data))
             self.sent_bytes += len(data.encode(errors="replace"))
+
+        def stop_application_mode(self) -> None:
+            # A frame leaves its style behind (``ShownCells``), and not every terminal restores the shell's.
+            self.write(PLAIN)
+            super().stop_application_mode()
 
         def ask(self) -> None:
             """Ask the terminal whether it has received everything, if enough was sent since the last question."""

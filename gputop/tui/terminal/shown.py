@@ -38,11 +38,14 @@ class ShownCells:
         self._rows: list[Row] = []
         self._wide: set[int] = set()
         """The rows that may hold half of a wide character; most never do."""
+        self._pen: Style | None = None
+        """The style that the last update has left the terminal in; None: unknown."""
 
     def forget(self) -> None:
-        """Treat every cell as unknown: the next update is sent whole."""
+        """Treat every cell and the terminal's style as unknown: the next update is sent whole."""
         self._rows = []
         self._wide.clear()
+        self._pen = None
 
     def sparing(self, update: Any, columns: int, rows: int) -> Any:
         """Return an update that sends only what differs on a terminal of this size; None if nothing does."""
@@ -52,8 +55,8 @@ class ShownCells:
                 self.forget()
             return update
         if (self._columns, len(self._rows)) != (columns, rows):
+            self.forget()
             self._columns, self._rows = columns, [[None] * columns for _ in range(rows)]
-            self._wide.clear()
         changed = self._changed_rows(pieces)
         differing = [piece for y, row in changed.items() for piece in _differing(y, self._rows[y], row, self._wide)]
         return _Difference(self, changed, differing, columns) if differing else None
@@ -75,11 +78,16 @@ class ShownCells:
             row[x + first : x + min(len(expanded), room)] = expanded[first:room]
         return rows
 
-    def sent(self, rows: dict[int, Row]) -> None:
-        """Record these rows as shown."""
+    def send(self, rows: dict[int, Row], update: PartialUpdate, console: Console) -> str:
+        """Return what to write for an update, and record these rows as shown.
+
+        The terminal keeps its style until the next update. The cursor's place is said anew: typed echoes move it.
+        """
         for y, row in rows.items():
             if y < len(self._rows):
                 self._rows[y] = row
+        written, self._pen = update.render(console, self._pen)
+        return written
 
 
 class _Difference(CompositorUpdate):
@@ -92,8 +100,7 @@ class _Difference(CompositorUpdate):
 
     def render_segments(self, console: Console) -> str:
         """Return the escape sequences and text to write to the terminal."""
-        self._shown.sent(self._rows)
-        return self._update.render_segments(console)
+        return self._shown.send(self._rows, self._update, console)
 
 
 def _pieces_of(update: Any) -> list[Piece] | None:

@@ -351,7 +351,7 @@ def test_cells_of_a_style_go_together_and_styles_are_encoded_as_differences() ->
         [Piece(2, 0, [("a", red), ("b", red), ("c", bold_red)]), Piece(0, 3, [("d", red), ("e", Style.null())])]
     )
     console = Console(color_system="standard", force_terminal=True)
-    assert update.render_segments(console) == ("\x1b[31m\x1b[1;3Hab\x1b[4;1Hd\x1b[1m\x1b[1;5Hc\x1b[0m\x1b[4;2He")
+    assert update.render_segments(console) == ("\x1b[4;2He\x1b[31m\x1b[1;3Hab\x1b[4;1Hd\x1b[1m\x1b[1;5Hc\x1b[0m")
     near = PartialUpdate([Piece(0, 0, [("日", red)]), Piece(3, 0, [("x", red)]), Piece(9, 0, [("y", red)])])
     assert near.render_segments(console) == "\x1b[31m\x1b[1;1H日\x1b[Cx\x1b[5Cy\x1b[0m"
     shown = PartialUpdate([Piece(0, 0, [("x", linked)])]).render_segments(console)

@@ -6,6 +6,9 @@ import random
 
 import pyte
 import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from rich.console import Console
 from rich.segment import Segment
 from rich.style import Style
@@ -25,23 +28,29 @@ WORDS = ("GPU", " 98 %", "▁▂▅█", "日本語", "  ", "─" * 5, "e\u0301t
 class Screen:
     """A terminal, and what it should show."""
 
-    def __init__(self) -> None:
+    def __init__(self, columns: int = COLUMNS, rows: int = ROWS) -> None:
         self.shown = ShownCells()
-        self.kept, self.wanted = pyte.Screen(COLUMNS, ROWS), pyte.Screen(COLUMNS, ROWS)
+        self.kept, self.wanted = pyte.Screen(columns, rows), pyte.Screen(columns, rows)
         self._kept, self._wanted = pyte.Stream(self.kept), pyte.Stream(self.wanted)
 
     def update(self, update: PartialUpdate | LayoutUpdate) -> str:
         """Show an update on both; return what was sent."""
         self._wanted.feed(update.render_segments(CONSOLE))
-        sparing = self.shown.sparing(update, COLUMNS, ROWS)
+        sparing = self.shown.sparing(update, self.kept.columns, self.kept.lines)
         sent: str = sparing.render_segments(CONSOLE) if sparing is not None else ""
         self._kept.feed(sent)
         return sent
 
+    def interrupt(self, written: str, columns: int, rows: int) -> None:
+        """Another program writes to the terminal, which takes another size."""
+        self._kept.feed(written)
+        for terminal in (self.kept, self.wanted):
+            terminal.resize(rows, columns)
+
     def check(self) -> None:
         assert self.kept.display == self.wanted.display
-        for y in range(ROWS):
-            for x in range(COLUMNS):
+        for y in range(self.kept.lines):
+            for x in range(self.kept.columns):
                 assert look(self.kept.buffer[y][x]) == look(self.wanted.buffer[y][x])
 
 
@@ -78,6 +87,78 @@ def test_what_is_sent_adds_up(seed: int) -> None:
         screen.check()
 
 
+NARROW = ("7", "98", "100", *(word for word in WORDS if "\u0301" not in word))
+"""pyte puts a combining character after the last column into the next row."""
+CELLS = st.lists(st.tuples(st.sampled_from(NARROW), st.sampled_from(STYLES)), min_size=1, max_size=4)
+TEXTS_OF_OTHERS = st.sampled_from(("", "\x1b[0m$ ", "\x1b[1;35;44mfor all\r\n", "\x1b[2J\x1b[H\x1b[7mprompt", "\x1b[4;9H"))
+
+
+class Sequences(RuleBasedStateMachine):
+    """A screen that changes in every way, on a terminal that is resized and used by others in between."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.screen = Screen()
+        self._fill([[("GPU", STYLES[0])]])
+
+    def _fill(self, parts: list[list[tuple[str, Style]]]) -> None:
+        columns, rows = self.screen.kept.columns, self.screen.kept.lines
+        strips = [
+            [Strip([Segment(*cell) for cell in parts[y % len(parts)]]).adjust_cell_length(columns, STYLES[3])]
+            for y in range(rows)
+        ]
+        self.screen.update(LayoutUpdate(strips, Region(0, 0, columns, rows)))
+
+    @rule(parts=st.lists(CELLS, min_size=1, max_size=ROWS))
+    def another_screen(self, parts: list[list[tuple[str, Style]]]) -> None:
+        self._fill(parts)
+
+    @rule(
+        changes=st.lists(
+            st.tuples(
+                st.integers(0, COLUMNS - 1), st.integers(0, ROWS - 1), st.sampled_from("0123456789▇ "), st.sampled_from(STYLES)
+            ),
+            min_size=1,
+            max_size=8,
+            unique_by=lambda change: change[:2],
+        )
+    )
+    def cells_change(self, changes: list[tuple[int, int, str, Style]]) -> None:
+        screen = self.screen.wanted
+        pieces = [
+            Piece(x, y, [(text, style)])
+            for x, y, text, style in changes
+            if x < screen.columns and y < screen.lines and whole_cells(screen, x, y)
+        ]
+        self.screen.update(PartialUpdate(pieces))
+
+    @rule(
+        written=TEXTS_OF_OTHERS,
+        columns=st.integers(8, COLUMNS),
+        rows=st.integers(1, ROWS),
+        parts=st.lists(CELLS, min_size=1, max_size=ROWS),
+    )
+    def another_size_or_writer(self, written: str, columns: int, rows: int, parts: list[list[tuple[str, Style]]]) -> None:
+        self.screen.interrupt(written, columns, rows)
+        self.screen.shown.forget()
+        self._fill(parts)
+
+    @invariant()
+    def it_shows_what_it_should(self) -> None:
+        if hasattr(self, "screen"):
+            self.screen.check()
+
+
+def whole_cells(screen: pyte.Screen, x: int, y: int) -> bool:
+    """Return whether a cell is no half of a wide character."""
+    row = screen.buffer[y]
+    return row[x].data != "" and (x + 1 == screen.columns or row[x + 1].data != "")
+
+
+TestSequences = Sequences.TestCase
+TestSequences.settings = settings(stateful_step_count=8)
+
+
 def test_what_is_shown_already_is_not_sent_again() -> None:
     luck = random.Random(1)
     rows = [a_row(luck) for _ in range(ROWS)]
@@ -89,7 +170,7 @@ def test_what_is_shown_already_is_not_sent_again() -> None:
     changed[1] = [("power 643 W".ljust(COLUMNS), STYLES[0])]
     screen.update(whole(changed))
     changed[1] = [("power 645 W".ljust(COLUMNS), STYLES[0])]
-    assert screen.update(whole(changed)) == "\x1b[31m\x1b[2;9H5\x1b[0m"
+    assert screen.update(whole(changed)) == "\x1b[2;9H5", "the terminal has kept the style"
     screen.check()
 
 
@@ -98,7 +179,7 @@ def test_a_blank_is_neither_sent_for_another_color_of_text_nor_parts_two_words()
     rows: list[list[tuple[str, Style]]] = [[(" " * COLUMNS, STYLES[3])] for _ in range(ROWS)]
     screen.update(whole(rows))
     rows[1] = [("  ", STYLES[0]), ("GPU", STYLES[1]), ("  ", STYLES[3]), ("98", STYLES[1]), (" " * 15, STYLES[0])]
-    assert screen.update(whole(rows)) == "\x1b[1;31m\x1b[2;3HGPU  98\x1b[0m"
+    assert screen.update(whole(rows)) == "\x1b[1;31m\x1b[2;3HGPU  98"
     screen.check()
 
 
@@ -154,6 +235,19 @@ def test_numbers_below_one_another_are_reached_from_one_another() -> None:
     assert len(sparing) < len(whole)
 
 
+def test_every_second_column_is_sent_upward() -> None:
+    """Its lowest number is nearer to the last one of the column before than its topmost is."""
+    columns = (4, 10, 16)
+    rows = [Piece(x, y, [(f"{x + y:2}", STYLES[0])]) for x in columns for y in range(3)]
+    sent = PartialUpdate(rows, COLUMNS).render_segments(CONSOLE)
+    assert sent == (
+        "\x1b[31m\x1b[1;5H 4\x1bD\b\b 5\x1bD\b\b 6\x1b[4C12\x1bM\b\b11\x1bM\b\b10\x1b[4C16\x1bD\b\b17\x1bD\b\b18\x1b[0m"
+    )
+    kept = pyte.Screen(COLUMNS, ROWS)
+    pyte.Stream(kept).feed(sent)
+    assert [row.split() for row in kept.display[:3]] == [["4", "10", "16"], ["5", "11", "17"], ["6", "12", "18"]]
+
+
 def test_bold_is_changed_alone() -> None:
     def sent(*styles: str) -> str:
         cells = [Piece(2 * x, 0, [("x", Style.parse(text))]) for x, text in enumerate(styles)]
@@ -162,7 +256,7 @@ def test_bold_is_changed_alone() -> None:
     assert sent("red on blue", "bold red on blue", "green on blue") == (
         "\x1b[31;44m\x1b[1;1Hx\x1b[1m\x1b[Cx\x1b[22;32m\x1b[Cx\x1b[0m"
     )
-    assert sent("dim red", "bold red") == "\x1b[0;2;31m\x1b[1;1Hx\x1b[0;1;31m\x1b[Cx\x1b[0m", "22 ends dim as well"
+    assert sent("dim red", "bold red") == "\x1b[1;31m\x1b[1;3Hx\x1b[0;2;31m\b\b\bx\x1b[0m", "22 ends dim as well"
     screen = pyte.Screen(COLUMNS, ROWS)
     pyte.Stream(screen).feed(sent("bold red", "red"))
     assert [screen.buffer[0][x].bold for x in (0, 2)] == [True, False]

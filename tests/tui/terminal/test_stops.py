@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pyte
 import pytest
 
 from tests.patience import DEADLINE_S
@@ -21,6 +22,7 @@ from tests.terminal import Terminal, terminal_environment
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="states of processes are told by Linux' /proc")
 
+PLAIN = pyte.screens.Char(" ")
 COMMAND = [sys.executable, "-m", "gputop", "--virtual", "1", "-i", "200ms"]
 
 
@@ -73,6 +75,7 @@ def test_the_keys_work_and_the_terminal_is_given_back_after_a_stop(
         assert terminal.wait_exit() == 0
         assert local_modes(terminal._master) == cooked
         assert terminal.received.rindex(b"\x1b[?1049l") > terminal.received.rindex(b"\x1b[?1049h")
+        assert terminal.screen.cursor.attrs == PLAIN, "the shell does not write in the colors of a frame"
 
 
 STOPS_WHILE_IT_STARTS = """
