@@ -13,7 +13,7 @@ import sys
 import termios
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, TextIO, cast
 
@@ -42,7 +42,7 @@ _NO_KEY = b"\0"
 class _App(Protocol):
     driver_class: type[Any]
 
-    def hold(self, picture: Callable[[int, int], str]) -> None:
+    def hold(self, picture: Callable[[int, int, bool], str]) -> None:
         """Draw nothing but this for now."""
 
 
@@ -58,6 +58,9 @@ class FirstPicture:
         self._keys = keys
         self._before: list[Any] | None = None
         self._ended = False
+        self._resized = False
+        self._known: tuple[int, int, Sequence[str]] | None = None
+        """What the terminal shows: its columns and rows, and their texts."""
         self._wake = threading.Event()
         self._drawn = threading.Event()
         self._writing = threading.Lock()
@@ -68,7 +71,7 @@ class FirstPicture:
         with contextlib.suppress(termios.error):
             self._before = termios.tcgetattr(self._keys)
             termios.tcsetattr(self._keys, termios.TCSANOW, _unseen(self._before))
-        signal.signal(signal.SIGWINCH, lambda number, frame: self._wake.set())
+        signal.signal(signal.SIGWINCH, self._on_resize)
         sys.setswitchinterval(_SWITCH_S)
         self._thread.start()
         self._feed.start(self._wake.set)
@@ -88,6 +91,10 @@ class FirstPicture:
         if error is not None:
             self.leave()
 
+    def _on_resize(self, number: int, frame: object) -> None:
+        self._resized = True
+        self._wake.set()
+
     def leave(self) -> None:
         """Leave the alternate screen, if it was entered, for good. Any thread may call this."""
         with self._writing:
@@ -100,18 +107,27 @@ class FirstPicture:
         app.driver_class = _on_screen(app.driver_class)
         app.hold(self._again)
 
-    def _again(self, columns: int, rows: int) -> str:
-        """Return the picture with its age."""
+    def _again(self, columns: int, rows: int, anew: bool) -> str:
+        """Return what to write to show the picture with its age; ``anew``: whatever the terminal shows."""
         newest = self._feed.newest()
-        return picture(newest, self._settings, columns, rows, time.time() - newest.time) if newest is not None else ""
+        if anew:
+            self._known = None
+        return self._frame(newest, columns, rows, time.time() - newest.time) if newest is not None else ""
+
+    def _frame(self, seen: Snapshot | FirstLook, columns: int, rows: int, stale_s: float | None = None) -> str:
+        texts = picture(seen, self._settings, columns, rows, stale_s)
+        before, self._known = self._known, (columns, rows, texts)
+        return written(texts, before[2] if before is not None and before[:2] == (columns, rows) else None)
 
     def _draw_all(self) -> None:
         while self._wake.wait() and not self._ended:
             self._wake.clear()
+            if self._resized:
+                self._resized, self._known = False, None
             newest = self._feed.newest()
             if newest is not None:
                 columns, rows = shutil.get_terminal_size()
-                frame = picture(newest, self._settings, columns, rows)
+                frame = self._frame(newest, columns, rows)
                 with self._writing:
                     if not self._ended:
                         self._write((_ENTER if not self.shown else "") + frame)
@@ -124,8 +140,8 @@ class FirstPicture:
             self._stream.flush()
 
 
-def picture(seen: Snapshot | FirstLook, settings: Settings, columns: int, rows: int, stale_s: float | None = None) -> str:
-    """Return what to write for a picture of the GPUs at the places where the dashboard will have them.
+def picture(seen: Snapshot | FirstLook, settings: Settings, columns: int, rows: int, stale_s: float | None = None) -> list[str]:
+    """Return the rows of a picture of the GPUs at the places where the dashboard will have them.
 
     ``stale_s``: its age in seconds if it is to say it.
     """
@@ -138,8 +154,18 @@ def picture(seen: Snapshot | FirstLook, settings: Settings, columns: int, rows: 
     name = line("─ 1 ", *drawing.title, " ")
     rule = (*name, *line("─" * max(0, columns - width(name))))
     lines = [header_line(view, columns), (), rule, *((line(" ")) + part for part in drawing.lines)]
-    shown = [plain(_gated(part, columns, settings.ascii)) for part in lines[:rows]]
-    return "\x1b[H\x1b[2J" + "".join(f"\x1b[{place};1H{text.rstrip()}" for place, text in enumerate(shown, 1))
+    return [plain(_gated(part, columns, settings.ascii)).rstrip() for part in lines[:rows]]
+
+
+def written(texts: Sequence[str], before: Sequence[str] | None) -> str:
+    """Return what to write to show these rows; ``before``: the rows that are shown, None if that is not known.
+
+    On a slow machine, a picture may be drawn many times before the dashboard.
+    """
+    if before is None or len(before) != len(texts):
+        return "\x1b[H\x1b[2J" + "".join(f"\x1b[{place};1H{text}" for place, text in enumerate(texts, 1))
+    changed = [(place, text) for place, (text, was) in enumerate(zip(texts, before, strict=True), 1) if text != was]
+    return "".join(f"\x1b[{place};1H\x1b[K{text}" for place, text in changed)
 
 
 def _gated(part: Line, columns: int, ascii_only: bool) -> Line:

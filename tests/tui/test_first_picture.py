@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import pyte
 import pytest
 
 from gputop.device import Device, FirstLook, Host
 from gputop.snapshot import Snapshot
-from gputop.tui.first_picture import picture
+from gputop.tui.first_picture import picture, written
 from gputop.tui.state.settings import Settings
 from tests import nvml_sim
 from tests.patience import DEADLINE_S
@@ -133,14 +134,27 @@ def test_a_picture_fits_its_terminal_and_obeys_no_name(size: tuple[int, int]) ->
         (few, Settings()),
         (whole, Settings(density="full")),
     ):
-        written = picture(seen, settings, columns, rows)
-        shown = re.split(r"\x1b\[\d+;1H", written.removeprefix("\x1b[H\x1b[2J"))[1:]
+        shown = picture(seen, settings, columns, rows)
         assert 0 < len(shown) <= rows
         assert all(row.isprintable() and len(row) <= columns for row in shown)
-        assert not settings.ascii or written.isascii()
-        assert columns < 80 or "N/A" in written
+        assert not settings.ascii or all(map(str.isascii, shown))
+        assert columns < 80 or any("N/A" in row for row in shown)
         rule = next((row for row in shown if row.lstrip("─- ").startswith("1 GPU")), "")
         assert columns < 80 or (len(rule), rule[-1]) == (columns, "-" if settings.ascii else "─")
+
+
+def test_a_picture_is_drawn_again_by_its_changed_rows(tmp_path: Path) -> None:
+    pictures = [["gputop 12:00:01", "", "0  98%  日本"], ["gputop 12:00:02", "", "0  7%"], ["gputop 12:00:02", "", "0  7%"]]
+    kept = pyte.Screen(20, 5)
+    stream = pyte.Stream(kept)
+    before = None
+    for texts in pictures:
+        stream.feed(written(texts, before))
+        assert [row.rstrip().replace("日 本 ", "日本") for row in kept.display[:3]] == texts
+        before = texts
+    assert written(pictures[1], pictures[0]) == "\x1b[1;1H\x1b[Kgputop 12:00:02\x1b[3;1H\x1b[K0  7%"
+    assert written(pictures[2], pictures[1]) == ""
+    assert "\x1b[2J" in written(pictures[2], pictures[1][:2]), "another number of rows"
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,9 @@ class SparingApp(App[None]):
         self._shown = shown_cells()
         if self._shown is not None:
             self.driver_class = patient(self.driver_class)
-        self._held: Callable[[int, int], str] | None = None
+        self._held: Callable[[int, int, bool], str] | None = None
+        self._held_anew = True
+        """Whether to draw what is held whole: the terminal may show anything."""
         self._late = False
         """Whether a frame was skipped because the previous one was in transit."""
 
@@ -44,6 +46,7 @@ class SparingApp(App[None]):
         """Redraw even if the size is the old one: a different size in between has cut off what was shown."""
         if self._pace is not None:
             self._pace.pass_by()
+        self._held_anew = True
         self.call_next(self._resize_screens, event.size)
 
     def _resize_screens(self, size: Size) -> None:
@@ -95,10 +98,10 @@ class SparingApp(App[None]):
             self._late = False
             self.screen.refresh(layout=True)
 
-    def hold(self, picture: Callable[[int, int], str]) -> None:
+    def hold(self, picture: Callable[[int, int, bool], str]) -> None:
         """Keep what another part of the program has drawn on the terminal, until ``release``.
 
-        ``picture`` returns what to write to draw it again on that many columns and rows.
+        ``picture`` returns what to write to draw it again on that many columns and rows: if True, all of it; else what changed.
         """
         self._held = picture
 
@@ -107,8 +110,9 @@ class SparingApp(App[None]):
         driver = driver_of(self)
         if self._held is None or driver is None:
             return False
-        driver.write(self._held(*self.size))
+        driver.write(self._held(*self.size, self._held_anew))
         driver.flush()
+        self._held_anew = False
         return True
 
     def release(self) -> None:
@@ -121,6 +125,7 @@ class SparingApp(App[None]):
         """Send the whole screen, whatever the terminal shows or has left unanswered."""
         if self._pace is not None:
             self._pace.forget()
+        self._held_anew = True
         self._send_whole()
 
     def _send_whole(self) -> None:
