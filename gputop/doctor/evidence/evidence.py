@@ -236,6 +236,12 @@ class Evidence:
 
         The steps of a run without a journal are those in its files or output.
         """
+        key = f"trains {id(group)}"  # the group is kept with the answer: no other one gets its id
+        if key not in self.memo:
+            self.memo[key] = group, self._trains(group)
+        return bool(self.memo[key][1])
+
+    def _trains(self, group: RankGroup) -> bool:
         if self.progressing(group) or any(self._logged_lately(member.journal) for member in group.members):
             return True
         if group.shown is not None and self.has_moved(group.shown.run_id, PROGRESS_S):

@@ -40,7 +40,7 @@ class Stretch:
 class Levels:
     """The course of one metric in at most ``STRETCHES_MAX`` stretches, oldest first, without values that are not finite."""
 
-    __slots__ = ("_full", "lowest", "stretches")
+    __slots__ = ("_full", "highest", "lowest", "stretches")
 
     def __init__(self) -> None:
         self.stretches: list[Stretch] = []
@@ -48,6 +48,8 @@ class Levels:
         """A stretch with this many values is full."""
         self.lowest = math.inf
         """The smallest finite value."""
+        self.highest = -math.inf
+        """The largest finite value."""
 
     def extend(self, steps: Sequence[int], values: Sequence[float]) -> None:
         """Add the values of one snapshot. The first ones may be a long past, and fill several stretches."""
@@ -59,6 +61,7 @@ class Levels:
             part = [value for value in values[begin : begin + size] if math.isfinite(value)]
             if part:
                 self.lowest = min(self.lowest, *part)
+                self.highest = max(self.highest, *part)
                 new = Stretch(steps[begin], sum(part) / len(part), len(part))
                 if self.stretches and self.stretches[-1].count < self._full:
                     new = _joined(self.stretches.pop(), new)

@@ -19,9 +19,9 @@ UNSEEN_MAX_S = 120.0
 """A process whose memory is unknown for longer has ended. The driver sometimes fails to report it."""
 
 
-_HOST = "host"
+HOST = "host"
 """Stands for the machine's own memory in place of a device."""
-_MACHINE = (0, None, _HOST)
+_MACHINE = (0, None, HOST)
 
 
 class MemoryGrowth:
@@ -45,7 +45,7 @@ class MemoryGrowth:
                 if use.memory_used_bytes is not None:
                     self._add((process.pid, process.started_at, use.device_uuid), now, use.memory_used_bytes)
             if process.devices and process.memory_rss_bytes is not None:
-                self._add((process.pid, process.started_at, _HOST), now, process.memory_rss_bytes)
+                self._add((process.pid, process.started_at, HOST), now, process.memory_rss_bytes)
         for key in [key for key, seen_at in self._seen_at.items() if now - seen_at > UNSEEN_MAX_S]:
             del self._courses[key], self._seen_at[key]
 
@@ -60,7 +60,12 @@ class MemoryGrowth:
 
     def in_host(self, process: Process) -> Sequence[Stretch]:
         """Return the process's resident bytes, oldest first, as ``of`` does."""
-        return self.of(process, _HOST)
+        return self.of(process, HOST)
+
+    def range_of(self, process: Process, where: str) -> float:
+        """Return by how many bytes a process's largest and smallest readings differ, on a GPU or in ``HOST``."""
+        course = self._courses.get((process.pid, process.started_at, where))
+        return course.highest - course.lowest if course is not None and course.stretches else 0.0
 
     @property
     def available(self) -> Sequence[Stretch]:

@@ -59,15 +59,15 @@ class ProcessPast:
             try:
                 for use in compute_uses(process):
                     self._owners.setdefault(use.device_uuid, []).append(process)
-                seen[process.pid, process.started_at] = self._followed(process)
+                key = process.pid, process.started_at
+                seen[key] = self._followed(process, self._tracks.get(key))
                 kept.append(process)
             except Exception as error:  # noqa: BLE001 - one bad process must not stop the others
                 lost("a process", error)
         self._tracks = seen
         return replace(snapshot, processes=tuple(kept)) if len(kept) < len(snapshot.processes) else snapshot
 
-    def _followed(self, process: Process) -> _Track:
-        known = self._track(process)
+    def _followed(self, process: Process, known: _Track | None) -> _Track:
         track = known or _Track(self._now)
         busy = process.cpu_percent is not None and process.cpu_percent > CPU_BUSY_PERCENT
         track.cpu_busy_since = (track.cpu_busy_since if track.cpu_busy_since is not None else self._now) if busy else None

@@ -47,13 +47,14 @@ class Stillness:
     """How long counts and disk I/O have not changed, as far as the stream shows."""
 
     def __init__(self) -> None:
-        self._now = self._before = -math.inf
+        self._now = self._before = self._oldest = -math.inf
         self._counts: dict[str, tuple[_Counts, float]] = {}
         self._traffic: dict[tuple[int, float | None], _Traffic] = {}
 
     def observe(self, snapshot: Snapshot) -> None:
         """Process the next snapshot of the stream."""
         self._before, self._now = self._now, snapshot.monotonic_s
+        self._oldest = self._now - WINDOW_S
         counts: dict[str, tuple[_Counts, float]] = {}
         for item in snapshot.communicators:
             said = _counts(item)
@@ -68,14 +69,14 @@ class Stillness:
         self._traffic = traffic
 
     def _observe_process(self, track: _Traffic, process: Process) -> None:
-        known = [value for value in (process.read_bytes, process.written_bytes) if value is not None]
-        if known:
-            total = sum(known)
+        read, written = process.read_bytes, process.written_bytes
+        if read is not None or written is not None:
+            total = (read or 0) + (written or 0)
             if track.bytes is not None and abs(total - track.bytes) >= MOVED_BYTES:
                 track.moved_at = self._now
             if track.bytes is None or abs(total - track.bytes) >= MOVED_BYTES:
                 track.bytes = total
-        self._note_moved(track, process.read_bytes, process.written_bytes)
+        self._note_moved(track, read, written)
         workers = process.workers
         if workers is not None and workers.count:
             track.waits.append((self._now, workers.blocked / workers.count))
@@ -86,10 +87,11 @@ class Stillness:
         # The state is read for each snapshot, the wait less often: they count together only if both are new.
         if process.waits_read_s is None or process.waits_read_s > self._before:
             self._sample(track, process)
+        oldest = self._oldest
         for kept in (track.waits, track.samples):
-            while kept and kept[0][0] < self._now - WINDOW_S:
+            while kept and kept[0][0] < oldest:
                 kept.popleft()
-        while track.runs and track.runs[0] < self._now - WINDOW_S:
+        while track.runs and track.runs[0] < oldest:
             track.runs.popleft()
 
     def _note_moved(self, track: _Traffic, read: int | None, written: int | None) -> None:
@@ -97,7 +99,7 @@ class Stillness:
         if read is None or written is None or (moved and moved[-1][1:] == (read, written)):
             return
         moved.append((self._now, read, written))
-        while len(moved) > 1 and moved[1][0] < self._now - WINDOW_S:
+        while len(moved) > 1 and moved[1][0] < self._oldest:
             moved.popleft()
 
     def _sample(self, track: _Traffic, process: Process) -> None:

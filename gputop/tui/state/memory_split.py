@@ -37,12 +37,14 @@ def memory_splits(snapshot: Snapshot, run_id: str | None) -> dict[str, MemorySpl
     held: dict[tuple[str, bool], int] = {}
     hidden: set[str] = set()
     for process in snapshot.processes:
+        is_of_run = run_id is not None and process.run_id == run_id
         for use in process.devices:
-            if use.memory_used_bytes is None:
+            used = use.memory_used_bytes
+            if used is None:
                 hidden.add(use.device_uuid)
             else:
-                key = use.device_uuid, run_id is not None and process.run_id == run_id
-                held[key] = held.get(key, 0) + use.memory_used_bytes
+                key = use.device_uuid, is_of_run
+                held[key] = held.get(key, 0) + used
     blind = any(note.code == "no_permission" for note in snapshot.notes)
     parents = {device.parent_uuid for device in snapshot.devices}
     rests: dict[str, int] = {}

@@ -11,12 +11,13 @@ from typing import NamedTuple
 from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.levels import Stretch
+from gputop.doctor.evidence.memory_growth import HOST
 from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
-from gputop.snapshot import Device
+from gputop.snapshot import Device, Process
 
 WARM_UP_S = 60.0
 """Ignore the first seconds of a process, while caches fill, the optimizer allocates its state and cuDNN tries algorithms."""
@@ -132,6 +133,8 @@ def _growth(evidence: Evidence, group: RankGroup, member: Member) -> _Growth | N
     device = next((item for item in group.pool if item.uuid == member.main), None)
     if member.process is None or device is None or not device.memory_total_bytes or device.memory_used_bytes is None:
         return None
+    if not _may_have_grown(evidence, member.process, device.uuid):
+        return None
     found = _parts(evidence.memory_growth.of(member.process, device.uuid), evidence.now)
     slope = _even_growth(found.means, found.span_s) if found is not None else None
     if found is None or slope is None:
@@ -141,6 +144,14 @@ def _growth(evidence: Evidence, group: RankGroup, member: Member) -> _Growth | N
         return None
     now = next((use.memory_used_bytes for use in member.uses if use.device_uuid == device.uuid), None)
     return _Growth(member, device, slope, found.first, now or found.means[-1], found.span_s, left_s)
+
+
+def _may_have_grown(evidence: Evidence, process: Process, where: str) -> bool:
+    """Return whether ``_even_growth`` may find something: there may be hundreds of processes, and most do not grow.
+
+    From the first part to the last, the means then differ by at least 4 fifths of ``GROWTH_MIN_BYTES``.
+    """
+    return evidence.memory_growth.range_of(process, where) >= GROWTH_MIN_BYTES / 2
 
 
 def _even_growth(means: Sequence[float], span_s: float) -> float | None:
@@ -160,10 +171,12 @@ def _fills_the_machine(evidence: Evidence, group: RankGroup) -> Judgement:
         return None
     grown = []
     for member in group.members:
-        seen = evidence.memory_growth.in_host(member.process) if member.process is not None else ()
+        if member.process is None or not _may_have_grown(evidence, member.process, HOST):
+            continue
+        seen = evidence.memory_growth.in_host(member.process)
         found = _parts(seen, evidence.now, HOST_PARTS, HOST_WARM_UP_S, HOST_SPAN_MIN_S)
         slope = _even_growth(found.means, found.span_s) if found is not None else None
-        if found is not None and slope is not None and member.process is not None:
+        if found is not None and slope is not None:
             grown.append((member.process, slope, found))
     if not grown:
         return None

@@ -197,6 +197,9 @@ def processes_by_device(view: View) -> dict[str, list[Process]]:
     parents = {device.uuid: device.parent_uuid for device in view.snapshot.devices if device.parent_uuid is not None}
     found: dict[str, list[Process]] = {}
     for process in view.snapshot.processes:
+        if len(process.devices) == 1 and not parents:  # of hundreds, nearly all
+            found.setdefault(process.devices[0].device_uuid, []).append(process)
+            continue
         uuids = dict.fromkeys(use.device_uuid for use in process.devices)
         for uuid in uuids | dict.fromkeys(parents[uuid] for uuid in uuids if uuid in parents):
             found.setdefault(uuid, []).append(process)

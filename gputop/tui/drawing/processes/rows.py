@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from gputop.filters.processes import ProcessFilter
 from gputop.process import Ancestor
@@ -29,9 +30,8 @@ class Order:
         return replace(self, sort=SORTABLE[(place + by) % len(SORTABLE)])
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One row of the table.
+class Row(NamedTuple):
+    """One row of the table; a tuple, because hundreds are made for each snapshot.
 
     ``kind`` is "process" (one process on one device), "run" or "parents" (branches of the tree: a run, and what started the
     processes below, nearest first), or "rest" (memory that no listed process holds). Unknown numbers are None.
@@ -59,7 +59,8 @@ def process_rows(snapshot: Snapshot, order: Order) -> tuple[Row, ...]:
     runs = {run.run_id: run for run in snapshot.runs}
     rows = [row for process in snapshot.processes for row in _rows_of(process, devices, runs)]
     rows.extend(_unattributed(snapshot))
-    rows = [row for row in rows if order.filter.keeps(row, snapshot.time)]
+    if order.filter.conditions:
+        rows = [row for row in rows if order.filter.keeps(row, snapshot.time)]
     rows.sort(key=_sort_key(order.sort), reverse=(order.sort in DESCENDING) != order.invert)
     rows.sort(key=lambda row: row.kind == "rest")
     return _as_tree(rows) if order.tree else tuple(rows)
@@ -148,7 +149,7 @@ def _below_parents(rows: Sequence[Row], depth: int, key: str) -> list[Row]:
     for parents, members in sorted(groups.items(), key=lambda group: not group[0]):
         if parents:
             result.append(Row("parents", (key, f"below {parents[0].pid}"), depth=depth, parents=parents))
-        result.extend(replace(row, depth=depth + bool(parents)) for row in members)
+        result.extend(row._replace(depth=depth + bool(parents)) for row in members)
     return result
 
 
