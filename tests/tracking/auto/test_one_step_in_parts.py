@@ -54,6 +54,7 @@ print(json.dumps(losses))
 """
 
 
+@pytest.mark.warm
 @pytest.mark.parametrize("parts", [2, 30])
 def test_parameters_that_an_optimizer_keeps_elsewhere_make_no_extra_steps(home: Home, parts: int) -> None:
     """With 30 of them, tracking took the parts of the first step for steps without an optimizer."""
@@ -83,6 +84,7 @@ print(json.dumps(losses))
 """
 
 
+@pytest.mark.warm
 @pytest.mark.parametrize("parts", [2, 30])
 def test_gradients_that_are_clipped_after_each_part_end_no_step(home: Home, parts: int) -> None:
     """As many do with Accelerate: clipping writes to the gradients, as a reset does, but the weights stay as they were."""
@@ -109,6 +111,7 @@ print(json.dumps(losses))
 """
 
 
+@pytest.mark.warm
 def test_a_step_by_hand_may_keep_a_part_of_its_gradients(home: Home) -> None:
     losses, found = run(home, MOMENTUM)
     assert found == pytest.approx(losses, rel=1e-5)
