@@ -21,6 +21,9 @@ from tests.doctor.logs.test_logs import GLOO, torchrun_summary, traceback
 from tests.doctor.tracked import ddp
 from tests.packages import needs
 from tests.patience import DEADLINE_S
+from tests.tracking.kit import Home, home
+
+assert home
 
 GPUTOP = (sys.executable, "-m", "gputop")
 FIELDS = {
@@ -147,9 +150,8 @@ def test_a_run_that_does_not_exist_is_wrong_usage_and_not_a_clean_bill(tmp_path:
 
 
 def test_a_run_that_is_no_longer_watched_differs_from_one_that_never_was() -> None:
-    for number in range(22):
-        script = f"import gputop; gputop.init(name='n{number}').finish()"
-        subprocess.run([sys.executable, "-c", script], check=True, timeout=180)
+    script = "import gputop\nfor number in range(22):\n    gputop.init(name=f'n{number}').finish()"
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=180)
     assert doctor("--virtual", "1", "--for", "1s", "--run", "n21").returncode == 0
     said = doctor("--virtual", "1", "--for", "1s", "--run", "n0")
     assert said.returncode == 2
@@ -286,10 +288,11 @@ for name, case in CASES.items():
 
 
 @needs("torch")
-def test_errors_that_torch_makes_here_are_known(tmp_path: Path) -> None:
+@pytest.mark.warm
+def test_errors_that_torch_makes_here_are_known(home: Home, tmp_path: Path) -> None:
     script = tmp_path / "real.py"
     script.write_text(textwrap.dedent(REAL))
-    said = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=110, check=False).stderr
+    said = home.finish((sys.executable, str(script)), tmp_path).stderr
     cases = dict(part.partition("\n")[::2] for part in said.split("##### ")[1:])
     assert len(cases) >= 11
     for name, text in cases.items():

@@ -284,6 +284,7 @@ def test_nothing_is_recorded_about_cuda_before_it_is_initialized() -> None:
         assert evidence.cuda() is None
 
 
+@pytest.mark.warm
 def test_torch_is_noticed_when_it_is_loaded_after_init(home: Home) -> None:
     script = """
 import gputop, time

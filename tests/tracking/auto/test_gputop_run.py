@@ -248,12 +248,13 @@ raise RuntimeError("the weights do not fit")
 
 
 @needs("torch")
+@pytest.mark.warm
 def test_a_training_that_fails_before_its_first_step_is_a_run(home: Home) -> None:
     script = home.state / "early.py"
     script.parent.mkdir(parents=True, exist_ok=True)
     script.write_text(FAILING.format(before=""))
-    done = run(home, (*RUN, "--name", "mine", "--", sys.executable, str(script), "--layers", "3"))
-    plain = run(home, (sys.executable, str(script), "--layers", "3"))
+    done = home.finish((*RUN, "--name", "mine", "--", sys.executable, str(script), "--layers", "3"), home.state)
+    plain = home.finish((sys.executable, str(script), "--layers", "3"), home.state)
     assert (done.returncode, done.stderr) == (plain.returncode, plain.stderr)
     found = home.only_run()
     (rank,) = found.ranks
@@ -264,7 +265,11 @@ def test_a_training_that_fails_before_its_first_step_is_a_run(home: Home) -> Non
 
 
 @needs("torch")
-@pytest.mark.parametrize("before", ["sys.exit()", "raise KeyboardInterrupt", "import gputop; gputop.init(mode='disabled')"])
-def test_a_deliberate_exit_before_the_first_step_is_not_a_run(home: Home, before: str) -> None:
-    run(home, (*RUN, "--", sys.executable, "-c", FAILING.format(before=before)))
+@pytest.mark.warm
+@pytest.mark.parametrize(
+    ("before", "code"),
+    [("sys.exit()", 0), ("raise KeyboardInterrupt", -signal.SIGINT), ("import gputop; gputop.init(mode='disabled')", 1)],
+)
+def test_a_deliberate_exit_before_the_first_step_is_not_a_run(home: Home, before: str, code: int) -> None:
+    assert home.run(FAILING.format(before=before), command=(*RUN, "--", sys.executable))[0] == code
     assert not home.archives()

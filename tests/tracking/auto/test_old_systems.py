@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from tests.packages import needs
 from tests.tracking.kit import Home, home
 
 assert home
@@ -23,6 +26,8 @@ print("end")
 """
 
 
+@needs("torch")
+@pytest.mark.warm
 def test_a_python_without_memfd_is_tracked(home: Home) -> None:
     """``gputop.init`` raised, as the names were looked up when a module of gputop was imported."""
     code, out, err = home.run(SCRIPT, RANK="0", WORLD_SIZE="1")
