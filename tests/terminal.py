@@ -65,6 +65,8 @@ class Terminal:
         self._lock = threading.Lock()
         self.received = b""
         self._lines: list[str] = []
+        self._cells: list[list[tuple[object, ...]]] = []
+        self._cells_at: tuple[int, ...] = ()
         self._master, slave = pty.openpty()
         self._resize(slave, columns, rows)
         self.process = subprocess.Popen(
@@ -130,7 +132,12 @@ class Terminal:
         """Return the screen's cells by row, each with its character and its style."""
         with self._lock:
             screen = self.screen
-            return [[tuple(screen.buffer[row][column]) for column in range(screen.columns)] for row in range(screen.lines)]
+            now = (len(self.received), screen.columns, screen.lines)
+            if now != self._cells_at:  # 8,000 of them, and who waits asks many times a second
+                columns = range(screen.columns)
+                self._cells = [[*map(screen.buffer[row].__getitem__, columns)] for row in range(screen.lines)]
+                self._cells_at = now
+            return [list(row) for row in self._cells]
 
     def text(self) -> str:
         """Return the screen as text."""
