@@ -169,10 +169,19 @@ def test_an_accelerate_whose_file_names_the_machines_is_listed(tmp_path: Path, m
             process.stdin.write("\n")
 
 
+RANK = """
+import os, time
+
+launcher = os.getppid()
+while os.getppid() == launcher:  # a torchrun that is terminated while it starts its ranks leaves them behind
+    time.sleep(0.2)
+"""
+
+
 @pytest.fixture
 def torchrun(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     """The first of two nodes."""
-    (tmp_path / "train.py").write_text("import time\ntime.sleep(600)\n")
+    (tmp_path / "train.py").write_text(RANK)
     words = ["--nnodes=2", "--nproc-per-node=1", "--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{free_port()}"]
     command = [sys.executable, "-m", "torch.distributed.run", *words, "--rdzv-id=r1", "train.py"]
     started = [subprocess.Popen(command, cwd=tmp_path, env={**os.environ, "GPUTOP": "0"})]
