@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gputop.jobs.output.follower import Backlog, FileFollower, fingerprint, first_whole_line
+from gputop.jobs.output.follower import Backlog, Chunk, FileFollower, fingerprint, first_whole_line
 from tests.fuzzing import examples
 
 ALL = Backlog(0, 1 << 30)
@@ -28,15 +28,20 @@ def test_what_was_read_is_the_beginning_of_the_file_whatever_happened_to_it(chan
         def lines() -> bytes:
             return b"".join(b"line %d\n" % next(numbers) for _ in range(20))
 
-        for change in [*changes, *["chunk"] * 1000]:
+        def look() -> Chunk:
+            nonlocal read
+            chunk = follower.read(max_bytes)
+            assert len(chunk.data) <= max_bytes
+            read = chunk.data if chunk.restarted else read + chunk.data
+            held = path.read_bytes() if path.exists() else None
+            assert held is None or held.startswith(read)
+            if chunk.at_end and held is not None:
+                assert read == held
+            return chunk
+
+        for change in changes:
             if change == "chunk":
-                chunk = follower.read(max_bytes)
-                assert len(chunk.data) <= max_bytes
-                read = chunk.data if chunk.restarted else read + chunk.data
-                held = path.read_bytes() if path.exists() else None
-                assert held is None or held.startswith(read)
-                if chunk.at_end and held is not None:
-                    assert read == held
+                look()
             elif change == "append" and path.exists():
                 path.write_bytes(path.read_bytes() + lines())
             elif change == "cut" and path.exists():
@@ -53,6 +58,8 @@ def test_what_was_read_is_the_beginning_of_the_file_whatever_happened_to_it(chan
                 fresh = path.with_suffix(".new")
                 fresh.write_bytes(lines())
                 fresh.replace(path)
+        rest = (look() for _ in range(100_000))
+        assert any(chunk.at_end and not chunk.data for chunk in rest), "it comes to an end"
 
 
 def test_both_ends_of_a_large_file_and_whole_lines_after_the_gap(tmp_path: Path) -> None:
