@@ -84,7 +84,13 @@ def _idle_device(index: int) -> Device:
 
 def rank_process(rank: int, uses: tuple[DeviceUse, ...], world_size: int = 4, **changes: object) -> Process:
     """A rank that torchrun started."""
-    base = Process(
+    base = _rank_process(rank, uses, world_size)
+    return replace(base, **changes) if changes else base  # type: ignore[arg-type]
+
+
+@cache
+def _rank_process(rank: int, uses: tuple[DeviceUse, ...], world_size: int) -> Process:
+    return Process(
         pid=4000 + rank,
         devices=uses,
         ppid=3999,
@@ -107,7 +113,6 @@ def rank_process(rank: int, uses: tuple[DeviceUse, ...], world_size: int = 4, **
         run_id="run-1",
         rank=rank,
     )
-    return replace(base, **changes) if changes else base  # type: ignore[arg-type]
 
 
 def run(world_size: int = 4, step: int = 1240, state: str = "running", run_id: str = "run-1", **changes: object) -> Run:

@@ -118,7 +118,7 @@ def rank(number: int, *uses: DeviceUse, world: int = 8, second: int = 0, **envir
     assert process.environment is not None
     return replace(
         process,
-        environment=replace(process.environment, **environment),
+        environment=replace(process.environment, **environment) if environment else process.environment,
         autograd_threads=tuple((index, 10.0 + (second if index == number else 0)) for index in range(8)),
     )
 
