@@ -8,7 +8,6 @@ import hashlib
 import os
 import re
 import struct
-import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import REPOSITORY
+from tests.nursery import nursery
 from tests.packages import imports
 
 DEMOS = REPOSITORY / "demos"
@@ -250,9 +250,10 @@ def test_an_error_in_a_replica_reaches_the_caller() -> None:
         engine(torch.randn(4, 2, 28, 28))
 
 
-def test_virtual_devices_follow_the_mask_and_share_a_core() -> None:
+def test_virtual_devices_follow_the_mask_and_share_a_core(tmp_path: Path) -> None:
     """In a process of its own: taking a device pins the process."""
-    code = (
+    script = tmp_path / "take.py"
+    script.write_text(
         "import os, sys; sys.path.insert(0, sys.argv[1]); cores = sorted(os.sched_getaffinity(0))\n"
         "import devices, torch\n"
         "place = devices.take(int(sys.argv[2]))\n"
@@ -261,14 +262,15 @@ def test_virtual_devices_follow_the_mask_and_share_a_core() -> None:
         "print(devices.count(), place.virtual_index, torch.get_num_threads(), core == own)\n"
     )
 
-    def taken(index: int, mask: str) -> subprocess.CompletedProcess[str]:
+    def taken(index: int, mask: str) -> tuple[str, str]:
         environment = {**os.environ, "GPUTOP_VIRTUAL_DEVICES": mask, "CUDA_VISIBLE_DEVICES": ""}
-        command = [sys.executable, "-c", code, str(DEMOS), str(index)]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=180)
+        command = [sys.executable, str(script), str(DEMOS), str(index)]
+        return nursery().start(command, tmp_path, environment).communicate(timeout=180)
 
-    assert taken(1, "1,0").stdout.split() == ["2", "0", "1", "True"]
-    beyond = taken(2, "0,1")
-    assert "There is no device 2: this process may use 2" in beyond.stderr
+    said, _ = taken(1, "1,0")
+    assert said.split() == ["2", "0", "1", "True"]
+    _, beyond = taken(2, "0,1")
+    assert "There is no device 2: this process may use 2" in beyond
 
 
 def test_an_engine_with_several_arguments_cuts_them_as_torch_does() -> None:
