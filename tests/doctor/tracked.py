@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from gputop.snapshot import Ancestor, Communicator, Device, LaunchEnvironment, LogMatch, Points, Process, Run, Snapshot
@@ -70,7 +71,12 @@ def merged(*parts: Facts) -> dict[str, Any]:
 
 
 def ddp_facts(number: int, world: int, step: int, **changes: Facts) -> dict[str, Any]:
-    """A rank of DDP that is in order."""
+    """A rank of DDP that is in order, but for these facts."""
+    return merged(_ddp_facts(number, world, step), changes)
+
+
+@lru_cache(4096)  # many scenes have the same ranks at the same step
+def _ddp_facts(number: int, world: int, step: int) -> dict[str, Any]:
     steps = range(step - 15, step + 1)
     return merged(
         PLAIN,
@@ -119,7 +125,6 @@ def ddp_facts(number: int, world: int, step: int, **changes: Facts) -> dict[str,
             },
             "parameters": {"recent": [[at, 5_000 + at, 1.5] for at in range(step - step % 10 - 30, step + 1, 10)]},
         },
-        changes,
     )
 
 
@@ -155,7 +160,7 @@ def ddp(
     base = run if run is not None else journal(world, 0 if frozen else second)
     step = base.ranks[0].step or 0
     ranks = tuple(
-        replace(item, facts=merged(ddp_facts(item.rank, world, step), each(item.rank, step) if each is not None else {}))
+        replace(item, facts=merged(_ddp_facts(item.rank, world, step), each(item.rank, step) if each is not None else {}))
         for item in base.ranks
     )
     own = (

@@ -98,23 +98,25 @@ raise SystemExit(int(sys.argv[1]))
 
 
 @needs("torch")
+@pytest.mark.warm
 def test_a_training_without_a_step_says_so_also_where_its_output_is_kept(home: Home) -> None:
     home.state.mkdir()
     train, log = home.state / "train.py", home.state / "log"
     train.write_text(BACKWARDS)
-    run = f"{PYTHON} -m gputop run -- {PYTHON} {shlex.quote(str(train))}"
+    command = (*RUN, "--", sys.executable, str(train))
     line = "gputop: run train: no training step -> gputop runs show train"
-    both = home.finish(("sh", "-c", f"{run} 0 > {shlex.quote(str(log))} 2>&1"), home.state)
-    assert (both.returncode, both.stderr, log.read_text()) == (0, "", f"{line}\n")
-    with Terminal(("sh", "-c", f"{run} 3 > {shlex.quote(str(log))}"), clean_environment(home.state)) as terminal:
+    both = home.finish((*command, "0"), home.state)
+    assert (both.returncode, both.stdout, both.stderr) == (0, "", f"{line}\n")
+    with Terminal(
+        ("sh", "-c", f"{shlex.join(command)} 3 > {shlex.quote(str(log))}"), clean_environment(home.state)
+    ) as terminal:
         assert terminal.wait_exit() == 3
         terminal.wait_for("runs show train", timeout_s=DEADLINE_S)
         assert [text for text in terminal.lines() if text] == [line]
     shown = home.finish((sys.executable, "-m", "gputop", "runs", "show", "train"), home.state).stdout
     assert "warning: gputop saw no training step: backward ran, but no optimizer of torch stepped." in shown
     assert ", failed, exit code 3, step N/A)" in shown
-    only = home.finish(("sh", "-c", f"{PYTHON} -m gputop run -- {PYTHON} -c 'import torch'"), home.state)
-    assert (only.stdout, only.stderr) == ("", f"{NO_STEP}\n")
+    assert home.run("import torch", command=(*RUN, "--", sys.executable)) == (0, "", f"{NO_STEP}\n")
 
 
 def test_a_run_that_cannot_be_stored_is_not_reported_as_having_no_step(home: Home) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import cache, lru_cache
 from typing import Any
 
 from gputop.doctor.diagnosis import Doctor
@@ -108,10 +109,12 @@ def uuid(index: int) -> str:
     return samples.device(index).uuid
 
 
+@cache
 def use(index: int, gib: float | None = 70.5, sm: float | None = 97.0) -> DeviceUse:
     return DeviceUse(uuid(index), None if gib is None else int(gib * GIB), sm, "C")
 
 
+@lru_cache(4096)  # many scenes have the same ranks at the same second
 def rank(number: int, *uses: DeviceUse, world: int = 8, second: int = 0, **environment: Any) -> Process:
     """A rank of run-1 started by torchrun; backward threads at work."""
     process = samples.rank_process(number, uses, world)

@@ -190,8 +190,7 @@ def test_a_plain_loop(home: Home, tmp_path: Path) -> None:
     assert (facts["checkpoint"]["path"], facts["checkpoint"]["bytes"]) == (str(checkpoint), checkpoint.stat().st_size)
     # A whole module was saved: nothing of gputop is in it, so that it loads where there is none.
     code = "import sys, torch; torch.load(sys.argv[1], weights_only=False)(torch.ones(2, 8)); print('gputop' in sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", code, str(checkpoint)], capture_output=True, text=True, check=True)
-    assert loaded.stdout == "False\n"
+    assert home.run(code, str(checkpoint))[:2] == (0, "False\n")
 
 
 def test_closures(home: Home) -> None:
@@ -480,11 +479,9 @@ def test_a_run_of_the_script_s_own_that_never_logs(home: Home) -> None:
     assert list(series(home)["auto/loss"]) == [0, 1, 2, 3]
 
 
-@pytest.mark.real_start("exit codes")
 def test_a_script_that_ends_in_an_error_says_so(home: Home) -> None:
     script = BARE.replace("IMPORTS", "torch") + "import sys\nsys.exit(3)\n"
     assert home.run(script, command=(*RUN, sys.executable)) == (3, "", "")
-    home.warm = True  # a fork ends as a start does, which tests/nursery shows
     assert home.run(script.replace("sys.exit(3)", "raise ValueError('no')"), command=(*RUN, sys.executable))[0] == 1
     assert home.run(script.replace("exit(3)", "exit()"), command=(*RUN, sys.executable)) == (0, "", "")
     states = sorted((rank.state, rank.exit_code or 0) for archive in home.archives() for rank in [_rank(archive)])
