@@ -11,13 +11,13 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from gputop.profiled import Profile, ProfileQuestion
+from gputop.profiled import Profile, ProfileQuestion, ProfileState
 from gputop.questions import Answer
 from gputop.snapshot import Run
 from gputop.tui.drawing.line import Line, Span, clean
 from gputop.tui.drawing.profile import draw_profile
 from gputop.tui.drawing.prose import wrapped
-from gputop.tui.screens.base import KeyHint, SubScreen
+from gputop.tui.screens.base import KeyBar, KeyHint, SubScreen
 from gputop.tui.state import copying
 from gputop.tui.state.copying import Copy
 from gputop.tui.state.view import View
@@ -26,13 +26,14 @@ from gputop.tui.widgets.ruled import RuledPane
 
 ASK_AGAIN_S = 10.0
 """A question about the cost may get lost; the profile itself is requested only once."""
+_ENTER: dict[ProfileState, str] = {"offer": "take the profile", "done": "take another", "refused": "ask again"}
 
 
 class ProfileScreen(SubScreen):
     """Shows a profile of ``run``."""
 
     NAME = "profile"
-    HINTS = (KeyHint("Enter", "take the profile", "screen.take", 1), KeyHint("Up/Down", "scroll"))
+    HINTS = (KeyHint("Up/Down", "scroll"),)
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "take", "take the profile", show=False, priority=True),
         Binding("P", "back", "back", show=False),
@@ -69,9 +70,13 @@ class ProfileScreen(SubScreen):
         if self._can_ask and self.answer is None and not self.taking:
             self.post_message(Asked(ProfileQuestion(self.run_shown.run_id)))
 
+    @property
+    def _can_take(self) -> bool:
+        return self._can_ask and self.answer is not None and not self.taking
+
     def action_take(self) -> None:
         """Take the profile, once its cost is on the screen; take another one after that."""
-        if self._can_ask and self.answer is not None and not self.taking:
+        if self._can_take and self.answer is not None:
             go = self.answer.state != "refused"
             self.taking, self.answer = go, self.answer if go else None
             self.post_message(Asked(ProfileQuestion(self.run_shown.run_id, go=go)))
@@ -91,6 +96,13 @@ class ProfileScreen(SubScreen):
         pane = self.query_one("#profile", RuledPane)
         columns = max(20, pane.inner_size.width)
         pane.set_content(self._lines(view, columns))
+        self.query_one(KeyBar).set_hints(self.named((*self._what_enter_does(), *self.HINTS)))
+
+    def _what_enter_does(self) -> tuple[KeyHint, ...]:
+        """Return the hint for Enter; empty while it does nothing."""
+        if not self._can_take or self.answer is None:
+            return ()
+        return (KeyHint("Enter", _ENTER[self.answer.state], "screen.take", 1),)
 
     def _lines(self, view: View, columns: int) -> tuple[Line, ...]:
         if view.feed != "live":

@@ -43,19 +43,27 @@ async def until_shown(app: ScreenApp, pilot: Pilot[None], words: str) -> None:
     raise AssertionError(text_of(app))
 
 
+def last_row(app: ScreenApp) -> str:
+    """The keys."""
+    return text_of(app).splitlines()[-1]
+
+
 async def test_it_says_the_cost_and_enter_takes_it() -> None:
     view = view_of()
     screen = ProfileScreen(RUN, view)
     app = AskedApp(screen, view)
     async with app.run_test(size=(100, 30)) as pilot:
         await until_shown(app, pilot, "asking what a profile would cost")
+        assert "Enter" not in last_row(app)
         await pilot.press("enter")
         assert app.asked == (ProfileQuestion(RUN.run_id),), "nothing is taken before its cost is known"
         screen.take_answer(replace(OFFER, run_id="another"))
         screen.take_answer(OFFER)
         await until_shown(app, pilot, "6 times a step's time")
+        assert "Enter take the profile" in last_row(app)
         await pilot.press("enter")
         await until_shown(app, pilot, "recording")
+        assert "Enter" not in last_row(app)
         assert app.asked[1:] == (ProfileQuestion(RUN.run_id, go=True),)
         await pilot.press("enter")
         screen.take_answer(OFFER)
@@ -66,6 +74,7 @@ async def test_it_says_the_cost_and_enter_takes_it() -> None:
         await until_shown(app, pilot, "66.7 ms operators")
         await until_shown(app, pilot, "aten::addmm train.py:88 step")
         await until_shown(app, pilot, "/home/me/profile-rank-0.json.gz")
+        assert "Enter take another" in last_row(app)
 
 
 async def test_an_obstacle_is_shown_and_asked_about_again() -> None:
@@ -76,6 +85,7 @@ async def test_an_obstacle_is_shown_and_asked_about_again() -> None:
         screen.take_answer(refused(RUN.run_id, RUN.name, "A step takes 1.0 ms.", "Ask another run."))
         await until_shown(app, pilot, "No profile. A step takes 1.0 ms.")
         assert "Ask another run." in text_of(app)
+        assert "Enter ask again" in last_row(app)
         await pilot.press("enter")
         assert app.asked[-1] == ProfileQuestion(RUN.run_id)
 
