@@ -88,6 +88,10 @@ class JobLog(LogView):
             else:
                 self._lay_out_page()
 
+    def empty_lines(self) -> tuple[Line, ...]:
+        """Return the placeholder of an empty log, or of none."""
+        return super().empty_lines() if self.job_id is not None else ((Span("No job is chosen.", "dim"),),)
+
     def _all_lines(self) -> list[Line]:
         return [*self.explained, *super()._all_lines()]
 

@@ -659,6 +659,8 @@ async def test_without_a_job_the_recipes_have_the_room(tmp_path: Path) -> None:
         recipes, jobs, log = (app.screen.query_one(name) for name in ("#recipes", "#jobs", "#log"))
         await until(pilot, lambda: "No job yet." in text_of(app))
         assert (jobs.size.height, log.size.height) == (3, 3)
+        assert "No job is chosen." in text_of(app)
+        assert "Reading the log" not in text_of(app)
         assert recipes.size.height == 42
         app.screen.jobs = [store.Job("20260921-141300-aaaa", "mine", "finished", (), tmp_path)]  # type: ignore[attr-defined]
         app.screen.make_room()  # type: ignore[attr-defined]
