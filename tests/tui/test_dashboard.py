@@ -323,7 +323,7 @@ async def test_a_new_view_keeps_the_scroll_position_and_the_focus() -> None:
         await pilot.pause()
         assert app.dashboard.gpus.first == first
         assert app.focused is app.dashboard.gpus
-        assert row_with(app, "4 of 4 GPUs work")
+        assert row_with(app, "4 of the run's 4 GPUs work")
 
 
 async def test_sizes_change_while_running() -> None:

@@ -11,6 +11,7 @@ from gputop.snapshot import ENDED_STATES, FAILED_STATES, Run, loss_metric
 from gputop.tui.drawing import run_numbers
 from gputop.tui.drawing.braille import ASCII_MARKS
 from gputop.tui.drawing.line import Drawing, Line, Span, clean, clip, joined, line, wrap
+from gputop.tui.drawing.line import width as width_of
 from gputop.tui.drawing.loss import MAX_CURVES, LossChart
 from gputop.tui.drawing.ranks import STATE_STYLES
 from gputop.tui.drawing.run_panel import PANEL_CELLS, panel_lines, step_shares
@@ -21,6 +22,7 @@ LEGEND_MIN_LINES = 5
 PANEL_FROM_CELLS = 110
 """From this width on, the panel leaves the chart more than half."""
 
+_GAP = Span("  ")
 _NEXT = line(("n", "key"), (" next run", "dim"))
 
 
@@ -29,7 +31,7 @@ def draw_training(view: View, chart: LossChart, width: int, height: int) -> Draw
     run = view.run
     if run is None:
         return Drawing(line(("Training", "title")), how_to_track(view, width))
-    lines: list[Line] = [clip(_numbers(view, run), width)]
+    lines: list[Line] = [clip(_numbers(view, run, width), width)]
     trouble = _trouble(view, run)
     if trouble:
         lines.append(clip(trouble, width))
@@ -153,7 +155,8 @@ def mean_and_spread(values: Sequence[float]) -> tuple[float, float] | None:
     return units.mean(values), max(values) / 2 - min(values) / 2
 
 
-def _numbers(view: View, run: Run) -> Line:
+def _numbers(view: View, run: Run, cells: int) -> Line:
+    """Return the newest numbers; the last ones are left out if they do not fit, because a cut number is another number."""
     parts: list[Line] = []
     metric = loss_name(view.history.metrics(run.run_id)) or loss_name(
         list(dict.fromkeys(name for rank in run.ranks for name in rank.metrics))
@@ -172,7 +175,9 @@ def _numbers(view: View, run: Run) -> Line:
         value = run_numbers.latest(run, name)
         if value is not None:
             parts.append(line((f"{name} ", "dim"), units.metric(value)))
-    return joined(parts, Span("  "))
+    while len(parts) > 1 and width_of(joined(parts, _GAP)) > cells:
+        parts.pop()
+    return joined(parts, _GAP)
 
 
 def _aggregated(name: str, values: Sequence[float], ascii_only: bool, not_finite_since: int | None) -> Line:

@@ -264,7 +264,7 @@ class DashboardScreen(SettledScreen[None]):
         training = RULE_LINES + (0 if view.run else len(how_to_track(view, width)))
         processes = RULE_LINES + self.processes.lines_wanted(view, width)
         if view.run:
-            processes = min(processes, max(PROCESS_LINES_MIN, room // 5))
+            processes = min(processes, max(PROCESS_LINES_MIN, room // 4))
         needs = {
             "gpus": Need(min(gpus, max(2, int(room * SHARE_MOST))), gpus),
             "training": Need(TRAINING_LINES_MIN if view.run else RULE_LINES, training),

@@ -38,6 +38,7 @@ from gputop.tui.drawing.processes.pane import draw_processes, scrolls_most
 from gputop.tui.drawing.processes.rows import Order, process_rows
 from gputop.tui.drawing.table import Column, column_at, fitting
 from gputop.tui.drawing.training import draw_training, loss_name
+from gputop.tui.state.memory_split import memory_splits
 from gputop.tui.state.own_cost import Cost
 from gputop.tui.state.view import View
 from tests import samples
@@ -162,6 +163,12 @@ def test_training_title_and_numbers() -> None:
     assert numbers.startswith("loss 0.446 ±0.015  1 840 samples/s  1 steps/s")
     assert len(drawing.lines) == 20
     assert any("\u2800" < char <= "\u28ff" for part in drawing.lines for char in plain(part))
+
+
+def test_the_numbers_of_a_training_are_whole_or_left_out() -> None:
+    every = plain(draw_training(dashboards.healthy(), LossChart(), 200, 20).lines[0]) + "  "
+    for columns in range(20, 120):
+        assert every.startswith(plain(draw_training(dashboards.healthy(), LossChart(), columns, 20).lines[0]) + "  ")
 
 
 def test_training_says_when_values_are_from_the_log() -> None:
@@ -349,8 +356,13 @@ def test_process_order_filter_and_tree() -> None:
 def test_memory_without_an_owner_is_shown() -> None:
     view = dashboards.healthy()
     rest = [row for row in process_rows(view.snapshot, Order()) if row.kind == "rest"]
-    assert [row.device.index for row in rest if row.device] == [0, 1, 2, 3]
-    assert "memory held by no listed process" in rows_text(view, Order())[-1]
+    assert [[device.index for device in row.devices] for row in rest] == [[0, 1, 2, 3]], "once, not once for each GPU"
+    splits = memory_splits(view.snapshot, None).values()
+    assert [row.memory_bytes for row in rest] == [sum(split.unlisted or 0 for split in splits)]
+    assert rows_text(view, Order())[-1].split("  ")[-1].endswith("B memory held by no listed process on GPUs 0-3")
+    (one,) = [row for row in process_rows(view.snapshot, Order(filter=parse("gpu:2", 0))) if row.kind == "rest"]
+    assert one.device is not None
+    assert (one.device.index, one.devices) == (2, ())
 
 
 def test_memory_is_not_shown_as_unowned_while_a_share_is_hidden() -> None:

@@ -29,7 +29,8 @@ class Balance:
     ``working`` counts the shares of at least ``WORKING_PERCENT``; ``slow`` are those of the working devices that something
     slows down, ``broken`` the devices that are lost or in error. ``evenness`` is mean / max of the known shares (1: all do the
     same; 1/N: one does everything), None while nothing works or fewer than two are known. ``varied`` says that a device worked
-    for only a part of ``WINDOW_S``: its newest reading may contradict its share.
+    for only a part of ``WINDOW_S``: its newest reading may contradict its share. ``of_run`` says that the devices are the
+    chosen run's, and that the machine has more.
     """
 
     devices: tuple[Device, ...]
@@ -39,6 +40,7 @@ class Balance:
     slow: tuple[Device, ...] = ()
     broken: tuple[Device, ...] = ()
     varied: bool = False
+    of_run: bool = False
 
     @property
     def known(self) -> bool:
@@ -77,7 +79,8 @@ def balance(view: View) -> Balance:
         if share is not None and share >= WORKING_PERCENT and _works_now(device) and slowness(device) is not None
     )
     varied = any(use is not None and use.lowest < WORKING_PERCENT <= use.highest for use in uses)
-    return Balance(devices, shares, working, evenness, slow, broken, varied)
+    of_run = 1 < len(chosen) == len(devices) < len(every)
+    return Balance(devices, shares, working, evenness, slow, broken, varied, of_run)
 
 
 def _works_now(device: Device) -> bool:

@@ -65,7 +65,8 @@ def _chip(view: View, found: Balance) -> Line:
         style = "bad"
     if view.stale_s is not None:
         style = "dim"
-    return (Span(f" {count} of {total} GPU{'s' * (total != 1)} work{'s' * (total == 1)}{well} ", f"chip {style}"),)
+    whose = "the run's " if found.of_run else ""
+    return (Span(f" {count} of {whose}{total} GPU{'s' * (total != 1)} work{'s' * (total == 1)}{well} ", f"chip {style}"),)
 
 
 def _has_diverged(view: View) -> bool:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from functools import lru_cache
 
+from gputop import units
 from gputop.tui.drawing.line import ASCII_ELLIPSIS, ELLIPSIS, Span, clean, cut, plain, text_width
 from gputop.tui.drawing.processes.rows import Row
 
@@ -16,7 +17,8 @@ SCROLL_CELLS = 8
 def command_text(row: Row, whole: bool = False) -> str:
     """Return the text of a row's last column; a ``whole`` command has the directories of its program and script."""
     if row.kind == "rest":
-        return "memory held by no listed process"
+        where = f" on GPUs {units.ranges(device.index for device in row.devices)}" if row.devices else ""
+        return f"memory held by no listed process{where}"
     if row.kind == "run":
         run = row.run
         return "" if run is None else f"{clean(run.name)} · {len(run.ranks)} rank{'s' * (len(run.ranks) != 1)} · {run.state}"

@@ -50,7 +50,7 @@ def _cells(row: Row, view: View, scrolled: int) -> Cells:
     style = {"run": "accent", "rest": "warn", "parents": "dim"}.get(row.kind, "text")
     cells["command"] = Span(indent(row) + scrolled_text(row, scrolled, settings.ascii), style)
     cells["mem"] = _span(units.bytes_text(row.memory_bytes), row.memory_bytes)
-    if row.kind in ("run", "parents"):
+    if row.kind in ("run", "parents") or row.devices:
         cells["gpu"] = Span("")
     if row.kind == "parents":
         del cells["mem"]

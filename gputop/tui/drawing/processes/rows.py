@@ -13,6 +13,8 @@ from gputop.tui.state.memory_split import memory_splits
 
 SORTABLE = ("gpu", "mem", "sm", "cpu", "rss", "rank", "time", "pid", "user", "run")
 DESCENDING = ("mem", "sm", "cpu", "rss", "time")
+REST_ROWS_MAX = 2
+"""With more, memory that no listed process holds is one row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,8 @@ class Row(NamedTuple):
     memory_bytes: int | None = None
     depth: int = 0
     parents: tuple[Ancestor, ...] = ()
+    devices: tuple[Device, ...] = ()
+    """All of them, if memory on several devices is one row; ``device`` is the first."""
 
     @property
     def pid(self) -> int | None:
@@ -63,6 +67,7 @@ def process_rows(snapshot: Snapshot, order: Order) -> tuple[Row, ...]:
         rows = [row for row in rows if order.filter.keeps(row, snapshot.time)]
     rows.sort(key=_sort_key(order.sort), reverse=(order.sort in DESCENDING) != order.invert)
     rows.sort(key=lambda row: row.kind == "rest")
+    rows = _with_one_rest(rows)
     return _as_tree(rows) if order.tree else tuple(rows)
 
 
@@ -92,6 +97,17 @@ def _unattributed(snapshot: Snapshot) -> list[Row]:
         for device in snapshot.devices
         if (split := splits.get(device.uuid)) is not None and split.unlisted
     ]
+
+
+def _with_one_rest(rows: list[Row]) -> list[Row]:
+    """Return the rows with one instead of many that say the same of each GPU, as in a container that sees no other process."""
+    rest = [row for row in rows if row.kind == "rest" and row.device is not None and row.device.kind != "mig"]
+    if len(rest) <= REST_ROWS_MAX:
+        return rows
+    devices = sorted((row.device for row in rest if row.device is not None), key=lambda device: device.index)
+    held = sum(row.memory_bytes or 0 for row in rest)
+    one = Row("rest", ("", "rest"), device=devices[0], memory_bytes=held, devices=tuple(devices))
+    return [*(row for row in rows if row not in rest), one]
 
 
 _NUMBERS: dict[str, Callable[[Row, Process | None], float | None]] = {

@@ -54,7 +54,7 @@ def test_balance_counts_devices_that_the_run_could_use() -> None:
 
 def test_balance_of_a_run_on_half_of_the_machine_is_full() -> None:
     shown = plain(verdict_line(dashboards.healthy(), 120))
-    assert shown.startswith(" 4 of 4 GPUs work well ")
+    assert shown.startswith(" 4 of the run's 4 GPUs work well ")
     assert "load balance 100%" in shown
 
 
@@ -66,7 +66,7 @@ def test_balance_keeps_to_the_devices_that_the_launch_named() -> None:
         processes = tuple(replace(process, environment=masked) for process in snapshot.processes)
         snapshots.append(replace(snapshot, processes=processes))
     shown = plain(verdict_line(dashboards.view_of(snapshots), 120))
-    assert "1 of 2 GPUs work" in shown
+    assert "1 of the run's 2 GPUs work" in shown
     assert "load balance 50%" in shown
 
 
