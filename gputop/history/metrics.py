@@ -63,6 +63,13 @@ class MetricSeries:
         if place + 1 < len(values) and self.not_finite_since is None:
             self.not_finite_since = steps[place + 1]
 
+    def about_before(self, step: int) -> tuple[int, float] | None:
+        """Return the last step and the mean of the newest part of the past that ends before ``step``; None without one."""
+        for bucket in reversed(self.by_step.buckets):
+            if bucket.count and bucket.x_last < step:
+                return int(bucket.x_last), bucket.mean
+        return None
+
 
 def _all_valid(x: Sequence[float]) -> bool:
     """Return whether each of these has a place on an axis. NaN has none, and any sum with a NaN is NaN."""

@@ -160,6 +160,11 @@ class Evidence:
         found = self.memory.series(run_id or "", rank, metric)
         return (found.not_finite_since, found.last_finite) if found is not None else (None, None)
 
+    def about_before(self, run_id: str | None, rank: int, metric: str, step: int) -> tuple[int, float] | None:
+        """Return (step, value) of a rank's metric shortly before a step: a mean, which reaches back further than the newest."""
+        found = self.memory.series(run_id or "", rank, metric)
+        return found.about_before(step) if found is not None else None
+
     def levels(self, run_id: str | None, rank: int, metric: str) -> Levels:
         """Return the course of a rank's loss, or of rank 0's pace, since the run began; empty for any other metric."""
         return self._levels.get((run_id or "", rank, metric)) or Levels()

@@ -145,7 +145,7 @@ def _facts(evidence: Evidence, group: RankGroup, first: _Lost, several: bool) ->
             continue
         series = evidence.series(logged.run_id(group), first.rank.rank, metric)
         if _is_gradient_norm(metric):
-            facts += _rise(series, metric, first.since, where)
+            facts += _rise(series, metric, first.since, where) or _long_ago(evidence, group, first, metric)
             at, _ = evidence.not_finite_since(logged.run_id(group), first.rank.rank, metric)
             if at is not None and at < first.since and _is_lost(series):
                 # The gradient norm usually goes first: it shows the cause.
@@ -155,7 +155,19 @@ def _facts(evidence: Evidence, group: RankGroup, first: _Lost, several: bool) ->
             if known:
                 text = f"{metric} was {units.metric(known[-1].value)} at step {units.count(known[-1].step)}"
                 facts.append(Fact(text, known[-1].value, f"{where}: {metric}"))
+            else:
+                facts += _long_ago(evidence, group, first, metric)
     return facts
+
+
+def _long_ago(evidence: Evidence, group: RankGroup, first: _Lost, metric: str) -> list[Fact]:
+    """Return about what a metric was before the loss was lost, once the newest values do not reach back that far."""
+    found = evidence.about_before(logged.run_id(group), first.rank.rank, metric, first.since)
+    if found is None:
+        return []
+    step, value = found
+    text = f"{metric} was about {units.metric(value)} until step {units.count(step)}"
+    return [Fact(text, value, f"{logged.source(group)}: {metric}")]
 
 
 def _is_gradient_norm(metric: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from hypothesis import strategies as some
 from gputop.cli.doctor import explain_logs
 from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.evidence.levels import FIRST_STRETCHES, STRETCHES_MAX, Levels
+from gputop.history.metrics import MetricMemory
 from gputop.snapshot import Snapshot
 from tests.doctor.scenes.base import check_first_verdict, ids, only_shown, play, verdict
 from tests.doctor.scenes.near import learning as scenes
@@ -47,6 +49,19 @@ def test_a_nan_keeps_its_step_however_long_the_run_continues() -> None:
     told = [fact.text for fact in finding.evidence]
     assert "at step 159" in told[0]
     assert "grad_norm has not been finite since step 159" in told
+
+
+def test_a_nan_of_last_night_still_says_what_was_before_it() -> None:
+    memory = MetricMemory()
+
+    def kept(second: int) -> Snapshot:
+        memory.observe(scenes.becomes_nan(second))
+        return scenes.becomes_nan(second)
+
+    said = play(kept, 300, Doctor(memory))[-1]
+    told = [fact.text for fact in said[0].evidence]
+    assert "lr was about 0.5 until step 159" in told
+    assert any(re.fullmatch(r"grad_norm was about \d+(\.\d+)? until step 158", text) for text in told), told
 
 
 def test_the_gradients_reveal_a_nan_loss_that_is_logged_as_zero() -> None:
