@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 
 from rich.cells import chop_cells
 
 from gputop.tui.drawing.line import Line, Span, clean, fit_text, text_width
+from gputop.tui.drawing.line import width as width_of
 
 BLANK: Line = ()
 _WORD = re.compile(r"\s*\S+")
@@ -50,6 +52,14 @@ def _pieces(text: str, room: int, indent: str) -> list[str]:
 def heading(text: str) -> Line:
     """Return the line above a group."""
     return (Span(text, "title"),)
+
+
+def side_by_side(left: Sequence[Line], right: Sequence[Line], columns: int) -> tuple[Line, ...]:
+    """Return two texts next to each other; ``left`` is at most ``columns`` wide, and three cells are between them."""
+    return tuple(
+        (*first, Span(" " * max(1, columns + 3 - width_of(first))), *second)
+        for first, second in zip_longest(left, right, fillvalue=BLANK)
+    )
 
 
 def pairs(

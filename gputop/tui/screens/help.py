@@ -8,7 +8,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from gputop.tui.drawing.line import Line, Span, fit_text
-from gputop.tui.drawing.prose import BLANK, heading, wrapped
+from gputop.tui.drawing.prose import BLANK, heading, side_by_side, wrapped
 from gputop.tui.screens.base import KeyHint, SubScreen
 from gputop.tui.state.keys import KEYS
 from gputop.tui.state.view import View
@@ -76,7 +76,7 @@ class HelpScreen(SubScreen):
             return
         half = columns // 2 - 2
         left, right = key_lines(half, self.first), word_lines(half)
-        pane.set_content(_side_by_side(left, right, half))
+        pane.set_content(side_by_side(left, right, half))
 
 
 def key_lines(columns: int, first: str = "") -> tuple[Line, ...]:
@@ -107,13 +107,3 @@ def _row(name: str, what: str, columns: int, style: str, width: int) -> list[Lin
     for number, line in enumerate(wrapped(what, columns - width - 2)):
         lines.append((Span("  "), Span(fit_text(name if number == 0 else "", width), style), *line))
     return lines
-
-
-def _side_by_side(left: tuple[Line, ...], right: tuple[Line, ...], columns: int) -> list[Line]:
-    rows: list[Line] = []
-    for number in range(max(len(left), len(right))):
-        first = left[number] if number < len(left) else BLANK
-        used = sum(len(span.text) for span in first)
-        second = right[number] if number < len(right) else BLANK
-        rows.append((*first, Span(" " * max(1, columns + 3 - used)), *second))
-    return rows

@@ -79,6 +79,13 @@ def test_control_characters_of_a_command_line_do_not_reach_the_terminal() -> Non
     assert "[bold]" in shown
 
 
+def test_a_wide_screen_shows_a_process_in_two_columns() -> None:
+    snapshot = samples.snapshot()
+    below, beside = (text(process_lines(snapshot.processes[2], snapshot, width)) for width in (115, 158))
+    assert sorted(beside.split()) == sorted(below.split())
+    assert beside.count("\n") < 0.75 * below.count("\n")
+
+
 def test_wrapping_loses_no_word_and_keeps_line_breaks() -> None:
     lines = text(wrapped("one two\n    three " + "x" * 50, 20)).split("\n")
     assert "".join("".join(lines).split()) == "onetwothree" + "x" * 50

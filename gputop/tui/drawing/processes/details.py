@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from gputop import units
 from gputop.snapshot import Device, DeviceUse, Process, ProcessDetails, Snapshot
 from gputop.tui.drawing.line import Line, Span, clean
-from gputop.tui.drawing.prose import BLANK, heading, pairs, wrapped
+from gputop.tui.drawing.prose import BLANK, heading, pairs, side_by_side, wrapped
 
 _CONTEXTS = {"C": "compute", "G": "graphics", "M": "MPS"}
 _STATES = {"R": "running", "S": "sleeping", "D": "waiting for I/O (cannot be killed)", "T": "stopped", "Z": "zombie"}
 _LABEL_COLUMNS = 22
+_TWO_COLUMNS_FROM = 116
 FIRST_IN_ENVIRONMENT = (
     "RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "CUDA_", "NVIDIA_", "NCCL_",
     "GLOO_", "TORCH", "PYTORCH_", "OMP_", "GPUTOP_", "SLURM_",
@@ -20,20 +21,23 @@ FIRST_IN_ENVIRONMENT = (
 
 
 def process_lines(process: Process, snapshot: Snapshot, width: int, details: ProcessDetails | None = None) -> tuple[Line, ...]:
-    """Return everything known about the process, in groups, wrapped to ``width``."""
-    groups = (
+    """Return everything known about the process, in groups, wrapped to ``width``; if that is wide, in two columns."""
+    what_it_does = (
         ("Process", _identity(process, snapshot)),
         ("GPUs", _uses(process, snapshot)),
         ("Training", _training(process, snapshot)),
+    )
+    where_it_runs = (
         ("Environment at launch", _launch_environment(process)),
         ("Parents", _parents(process)),
         ("PyTorch", _torch(process)),
         ("Operating system", _details(details) if details else []),
     )
-    lines: list[Line] = []
-    for title, rows in groups:
-        if rows:
-            lines += [heading(title), *pairs(rows, width, label_columns=_LABEL_COLUMNS), BLANK]
+    if width < _TWO_COLUMNS_FROM:
+        lines = _grouped((*what_it_does, *where_it_runs), width)
+    else:
+        half = (width - 3) // 2
+        lines = list(side_by_side(_grouped(what_it_does, half), _grouped(where_it_runs, half), half))
     if process.hidden:
         text = f"Hidden, because the process belongs to another user: {', '.join(process.hidden)}."
         lines += wrapped(text, width, "warn")
@@ -44,6 +48,16 @@ def process_lines(process: Process, snapshot: Snapshot, width: int, details: Pro
             "warn",
         )
     return tuple(lines)
+
+
+def _grouped(groups: Iterable[tuple[str, list[tuple[str, str]]]], width: int) -> list[Line]:
+    """Return the groups that have rows, each below its title."""
+    return [
+        line
+        for title, rows in groups
+        if rows
+        for line in (heading(title), *pairs(rows, width, label_columns=_LABEL_COLUMNS), BLANK)
+    ]
 
 
 def environment_lines(environment: Mapping[str, str], width: int) -> tuple[Line, ...]:
@@ -111,7 +125,7 @@ def _training(process: Process, snapshot: Snapshot) -> list[tuple[str, str]]:
         ("rank", _number(process.rank)),
     ]
     if rank is not None:
-        rows += [("step", _number(rank.step)), ("rank's state", rank.state)]
+        rows += [("step", units.count(rank.step)), ("rank's state", rank.state)]
         rows += [(name, units.metric(value)) for name, value in sorted(rank.metrics.items())]
     if process.launcher is not None:
         rows.append(("launcher", f"{process.launcher.name} (PID {process.launcher.pid})"))
