@@ -22,6 +22,7 @@ from tests.terminal import Terminal
 pytestmark = pytest.mark.timeout(600)
 
 GPUTOP = [sys.executable, "-m", "gputop"]
+VERDICT = re.compile("GPUs (work|idle)")
 LOADED_S = 150.0
 """A deadline, not a claim: torch is imported by each rank, on a machine that may be busy with other tests."""
 
@@ -87,7 +88,7 @@ def launch(terminal: Terminal, form_title: str) -> None:
     terminal.press("f5")
     terminal.wait_for(re.compile(r"│ (starting|running) ").search)
     terminal.press("escape")
-    terminal.wait_for("GPUs work")
+    terminal.wait_for(VERDICT.search)
 
 
 @pytest.mark.alone
@@ -120,7 +121,7 @@ def test_launch_ddp_watch_it_stop_it_then_a_faulty_run_and_its_cause(terminal: T
     terminal.press("d")
     terminal.wait_for(lambda text: "set_device" in text and "certain" in text, LOADED_S)
     terminal.press("escape")
-    terminal.wait_for("GPUs work")
+    terminal.wait_for(VERDICT.search)
 
     terminal.press("q")
     assert terminal.wait_exit() == 0
@@ -143,7 +144,7 @@ def test_launch_ddp_watch_it_stop_it_then_a_faulty_run_and_its_cause(terminal: T
 
 
 def test_a_lost_connection_ends_the_screen_and_not_the_job(terminal: Terminal) -> None:
-    terminal.wait_for("GPUs work")
+    terminal.wait_for(VERDICT.search)
     launch(terminal, "DistributedDataParallel")
     terminal.wait_for(lambda _: len(job_processes()) >= 2, LOADED_S)
     terminal.close()
@@ -153,7 +154,7 @@ def test_a_lost_connection_ends_the_screen_and_not_the_job(terminal: Terminal) -
 
 
 def test_a_killed_screen_leaves_the_job_and_the_next_one_lists_it(terminal: Terminal) -> None:
-    terminal.wait_for("GPUs work")
+    terminal.wait_for(VERDICT.search)
     launch(terminal, "DistributedDataParallel")
     terminal.wait_for(lambda _: len(job_processes()) >= 2, LOADED_S)
     samplers = [child for child in psutil.Process(terminal.process.pid).children() if "agent" in child.cmdline()]

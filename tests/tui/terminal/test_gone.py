@@ -30,7 +30,7 @@ def test_the_screen_ends_with_its_terminal(tmp_path: Path, ignored: bool) -> Non
         command = [sys.executable, "-c", IGNORING, *command]
     environment = {"GPUTOP_DIR": str(tmp_path / "state"), "HOME": str(tmp_path)}
     with Terminal(command, environment) as terminal:
-        terminal.wait_for("GPUs work")
+        terminal.wait_for("GPUs idle")
         process = terminal.process
         sampler = descendants(process.pid)
         assert sampler, "the screen's sampler is a process of its own"

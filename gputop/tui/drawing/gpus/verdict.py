@@ -65,6 +65,9 @@ def _chip(view: View, found: Balance) -> Line:
         style = "bad"
     if view.stale_s is not None:
         style = "dim"
+    alive = view.run is not None and view.run.state in LIVE_STATES
+    if not (alive or found.working or found.unknown or hindered or problems):
+        return (Span(f" {total} GPU{'s' * (total != 1)} idle ", f"chip {style}"),)  # "0 of 8 work" sounds like a defect
     whose = "the run's " if found.of_run else ""
     return (Span(f" {count} of {whose}{total} GPU{'s' * (total != 1)} work{'s' * (total == 1)}{well} ", f"chip {style}"),)
 

@@ -80,7 +80,7 @@ def test_old_readings_do_not_count_in_the_balance() -> None:
     busy = [samples.snapshot(tick, runs=()) for tick in range(5)]
     idle = tuple(samples.idle_device(index) for index in range(8))
     later = [samples.snapshot(tick, devices=idle, runs=()) for tick in range(20, 40)]
-    assert "0 of 8 GPUs work" in plain(verdict_line(dashboards.view_of([*busy, *later]), 80))
+    assert plain(verdict_line(dashboards.view_of([*busy, *later]), 80)).startswith(" 8 GPUs idle ")
 
 
 def test_a_count_that_the_newest_readings_contradict_says_what_it_is_the_mean_of() -> None:
@@ -92,11 +92,22 @@ def test_a_count_that_the_newest_readings_contradict_says_what_it_is_the_mean_of
         return plain(verdict_line(dashboards.view_of(seen), 120))
 
     assert verdict(*[busy] * 9, *[idle] * 2).startswith(" 8 of 8 GPUs work well  mean of 10 s · load balance 100%")
-    assert verdict(*[idle] * 11, busy).startswith(" 0 of 8 GPUs work  mean of 10 s")
-    assert verdict(*[busy] * 9, *[idle] * 12).startswith(" 0 of 8 GPUs work  ")
+    assert verdict(*[idle] * 11, busy).startswith(" 8 GPUs idle  mean of 10 s")
+    assert verdict(*[busy] * 9, *[idle] * 12).startswith(" 8 GPUs idle  ")
     for steady in (busy, idle):
         assert "mean of" not in verdict(*[steady] * 12)
     assert "mean of" not in verdict(*[busy] * 9, *[idle] * 12)
+
+
+def test_idle_gpus_of_a_live_run_do_not_work() -> None:
+    """Without a live run, "0 of 8 GPUs work" reads like a defect."""
+    idle = tuple(samples.idle_device(index) for index in range(8))
+    live = dashboards.view_of([samples.snapshot(tick, devices=idle) for tick in range(12)])
+    assert plain(verdict_line(live, 80)).startswith(" 0 of the run's 4 GPUs work ")
+    assert chip(live) == "chip dim"
+    ended = replace(samples.run(), state="finished")
+    past = dashboards.view_of([samples.snapshot(tick, devices=idle, runs=(ended,), processes=()) for tick in range(12)])
+    assert plain(verdict_line(past, 80)).startswith(" 8 GPUs idle ")
 
 
 def test_only_a_machine_without_any_trouble_is_green() -> None:
