@@ -19,7 +19,8 @@ from textual.screen import Screen
 from textual.strip import Strip
 
 from gputop.doctor.findings.finding import Finding
-from gputop.jobs import store
+from gputop.tui.screens import compare as compare_module
+from gputop.tui.screens import signals
 from gputop.tui.screens.compare import CompareScreen
 from gputop.tui.screens.details import EnvironmentScreen, ProcessScreen
 from gputop.tui.screens.doctor import DoctorScreen
@@ -30,6 +31,8 @@ from gputop.tui.screens.palette import Choice, PaletteScreen
 from gputop.tui.screens.profile.screen import ProfileScreen
 from gputop.tui.screens.run.screen import RunScreen
 from gputop.tui.screens.settings import SettingsScreen
+from gputop.tui.screens.signalling import Recipient
+from gputop.tui.screens.signals import SignalScreen
 from gputop.tui.screens.stop import StopScreen
 from gputop.tui.screens.stopping import StopTarget
 from gputop.tui.screens.untracked import UntrackedScreen
@@ -42,6 +45,7 @@ from tests.tui.kit import ScreenApp, text_of
 from tests.tui.screens.hosts.kit import FleetScreenApp, fleet_view
 from tests.tui.screens.hosts.test_looks import lab
 from tests.tui.screens.profile.test_profile_screen import DONE
+from tests.tui.screens.test_compare import scaling
 from tests.tui.screens.test_looks import Look, compare, hot_gpu, jobs_view, settle, three_jobs, utc, view
 from tests.tui.screens.test_untracked import run_of as untracked_run
 from tests.tui.screens.test_untracked import view_of as view_of_untracked
@@ -68,8 +72,17 @@ def profile_screen(shown: View) -> ProfileScreen:
     return screen
 
 
+def scaling_view() -> View:
+    _, snapshot, history = scaling()
+    return View(snapshot, history)
+
+
 def compare_screen(shown: View) -> CompareScreen:
-    return CompareScreen(store.read_jobs().jobs, None, shown)
+    return CompareScreen(tuple(scaling()[0]), "job-2", shown)
+
+
+def signal_screen(shown: View) -> SignalScreen:
+    return SignalScreen(shown.snapshot.processes[:2], shown)
 
 
 def palette_screen(shown: View) -> PaletteScreen:
@@ -98,8 +111,9 @@ SCREENS: dict[str, tuple[Callable[[], View], Build]] = {
     "settings": (view, lambda shown: SettingsScreen(shown, lambda settings: None)),
     "help": (view, lambda shown: HelpScreen()),
     "profile": (view, profile_screen),
-    "compare": (jobs_view, compare_screen),
+    "compare": (scaling_view, compare_screen),
     "palette": (view, palette_screen),
+    "signals": (view, signal_screen),
     "stop": (view, lambda shown: StopScreen(StopTarget("run resnet18-ddp", "SIGTERM goes to torchrun.", 3999))),
 }
 
@@ -119,7 +133,7 @@ def app_of(name: str, settings: Settings) -> DashboardApp | ScreenApp | FleetScr
 
 
 EVERY_SCREEN = ["dashboard", "replay", "hosts", *SCREENS]
-OWN_WORDS = ("run", "settings")
+OWN_WORDS = ("run", "compare", "settings")
 """Without colors, curves differ by their marks; and the settings name the theme."""
 THEMES = {"dark": Settings(), "light": Settings(theme="light"), "mono": Settings(theme="mono", color=False)}
 
@@ -147,8 +161,10 @@ def shown_strips(app: DashboardApp | ScreenApp | FleetScreenApp) -> list[Strip]:
 
 
 @pytest.mark.parametrize("name", EVERY_SCREEN)
-async def test_every_size(snapshot: SnapshotAssertion, three_jobs: None, name: str) -> None:
+async def test_every_size(snapshot: SnapshotAssertion, three_jobs: None, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """In light and in monochrome, the words are those of the dark theme; the styles are compared, and the colors checked."""
+    monkeypatch.setattr(compare_module, "POLL_S", 1e6)  # the jobs of the comparison are not in the store
+    monkeypatch.setattr(signals, "recipient", lambda process, view: Recipient(process.pid, "ada", "python train.py"))
     words: dict[str, list[str]] = {}
     for theme, settings in THEMES.items():
         app = app_of(name, settings)

@@ -19,7 +19,7 @@ from tests.tui.kit import text_of, whole_app
 from tests.tui.screens.test_sizes import SCREENS
 
 OPENED: dict[str, Callable[[View], Screen[object]]] = {
-    **{name: build for name, (_, build) in SCREENS.items() if name not in ("palette", "stop", "settings")},
+    **{name: build for name, (_, build) in SCREENS.items() if name not in ("palette", "signals", "stop", "settings")},
     "compare": lambda shown: CompareScreen((), None, shown),
 }
 """Without those whose fields take every printable key."""
