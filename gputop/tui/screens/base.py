@@ -37,7 +37,7 @@ BACK = KeyHint("Esc", "back", "screen.back", 0)
 MORE = KeyHint("?", "more", "app.help", 0)
 EVERYWHERE = (
     KeyHint("S", "picture", "app.save_screen", 8),
-    KeyHint(":", "actions", "app.palette", 7),
+    KeyHint(":", "actions", "app.palette", 0),
     KeyHint("?", "help", "app.help", 0),
 )
 """The keys that a screen over the dashboard names last, if there is room."""

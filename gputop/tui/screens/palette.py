@@ -75,7 +75,7 @@ class ActionList(ChoiceList):
         items = [
             Item((Span(fit_text(choice.keys, _KEY_COLUMNS), "key"), Span(choice.what)), str(number)) for number, choice in found
         ]
-        none = Item((Span("No action has these words.", "dim"),))
+        none = Item((Span("No action of this screen has these words. The help (?) lists all keys.", "dim"),))
         self.chosen = str(found[0][0]) if found else None
         self.header_lines, self.first = 1, 1
         self.set_items([above, *(items or [none])], footer=(Span("Enter runs it, Esc closes", "dim"),))

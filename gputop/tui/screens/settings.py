@@ -35,7 +35,7 @@ class SettingsScreen(SubScreen):
     ]
     HINTS = (
         KeyHint("Up/Down", "move"),
-        KeyHint("Space Left/Right", "change: takes effect at once"),
+        KeyHint("Space Left/Right", "change at once"),
         KeyHint("Ctrl-S", "save", "screen.save"),
     )
     COMMON = ()

@@ -81,7 +81,7 @@ async def test_it_is_searched_by_typing_and_runs_what_is_chosen() -> None:
         assert app.settings.log_axis
         await pilot.press("ctrl+p", *"zzz")
         await pilot.pause()
-        assert "No action has these words." in text_of(app)
+        assert "No action of this screen has these words. The help (?) lists all keys." in text_of(app)
         await pilot.press("enter", "f2", "escape")
         await pilot.pause()
         assert not isinstance(app.screen, PaletteScreen)
