@@ -16,13 +16,22 @@ from typing import Any
 
 os.environ["TEXTUAL_ANIMATIONS"] = "none"
 
-from gputop.snapshot import Points, Snapshot
+from gputop.snapshot import Points, Rank, Snapshot
 from gputop.tui.app import GputopApp
 from gputop.tui.state.view import Settings
 from tests import samples
 from tests.tui.kit import StillFeed
 
 SECONDS = 90
+STEP = {
+    "step_s": 0.161,
+    "phase/data": 0.006,
+    "phase/forward": 0.048,
+    "phase/backward": 0.084,
+    "phase/communication": 0.014,
+    "phase/optimizer": 0.007,
+}
+"""What a step takes at the pace of the samples."""
 
 
 def stream(seconds: int = SECONDS) -> list[Snapshot]:
@@ -32,14 +41,17 @@ def stream(seconds: int = SECONDS) -> list[Snapshot]:
         base = samples.ranks_on_one_gpu(second)
         busy = dataclasses.replace(base.devices[0], utilization_percent=93 + 6 * math.sin(second / 4))
         host = dataclasses.replace(base.host, simulated=True, driver_version="580.95.05-sim")
-        runs = [
-            dataclasses.replace(run, ranks=tuple(dataclasses.replace(rank, last_log_at=base.time) for rank in run.ranks))
-            for run in base.runs
-        ]
+        runs = [dataclasses.replace(run, ranks=tuple(_at(rank, base.time) for rank in run.ranks)) for run in base.runs]
         points = tuple(_up_to(part, runs[0].step or 0) for part in base.points)
         shown = dataclasses.replace(base, host=host, devices=(busy, *base.devices[1:]), runs=tuple(runs), points=points)
         result.append(shown)
     return result
+
+
+def _at(rank: Rank, time: float) -> Rank:
+    """Return the rank with the parts of its newest step; the ranks take turns on their GPU."""
+    metrics = {name: value * (1 + 0.01 * rank.rank) for name, value in STEP.items()}
+    return dataclasses.replace(rank, last_log_at=time, metrics={**rank.metrics, **metrics})
 
 
 def _up_to(points: Points, step: int) -> Points:
