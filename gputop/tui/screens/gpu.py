@@ -103,11 +103,12 @@ class GpuScreen(SubScreen):
         self.query_one(KeyBar).set_hints(self._hints(len(lines) > rows))
 
     def _hints(self, more: bool) -> tuple[KeyHint, ...]:
+        span = SPANS[self.span][0]
         return self.named(
             (
-                KeyHint("Up/Down", "other GPU", "screen.other(1)"),
-                KeyHint("Left/Right", f"range: {SPANS[self.span][0]}", "screen.span(1)"),
-                *([KeyHint("PgUp/PgDn", "scroll", "screen.scroll(1)")] if more else []),
+                KeyHint("Up/Down", "GPU" if more else "other GPU", "screen.other(1)", 2),
+                KeyHint("Left/Right", span.removesuffix(" run") if more else f"range: {span}", "screen.span(1)", 2),
+                *([KeyHint("PgUp/PgDn", "scroll", "screen.scroll(1)", 1)] if more else []),
                 KeyHint("d", "doctor", "app.doctor"),
             )
         )

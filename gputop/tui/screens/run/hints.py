@@ -9,8 +9,6 @@ _AXIS = KeyHint("x", "axis", "screen.x_axis", 4)
 _LOG = KeyHint("Y", "log", "screen.log_axis", 5)
 _SMOOTH = KeyHint("[ ]", "smooth", "screen.smooth(1)", 6)
 _OVERLAY = KeyHint("Space", "overlay", "screen.mark", 1)
-_UNSEEN_OVERLAY = _OVERLAY._replace(drop=7)
-"""For when the list with the run is not visible."""
 _FILTER = KeyHint("/", "filter", "screen.filter", 1)
 _TABLE = KeyHint("t", "table", "screen.table", 4)
 _CHARTS = KeyHint("t", "charts", "screen.table", 1)
@@ -84,4 +82,5 @@ def hints(*, table: bool = False, grid: bool, narrow: bool, listed: bool, zoomed
         return (KeyHint("Up/Down", "run"), _OVERLAY, _FILTER, *changed, *_CHART, *_MORE, *alive)
     if listed:
         return (*_LIST, *alive)
-    return (KeyHint("o", "runs", "screen.list", 2), *changed, *_CHART, _FILTER, *_MORE, *alive, _UNSEEN_OVERLAY)
+    unseen = (_FILTER._replace(drop=4), _OVERLAY._replace(drop=7))  # the list that they change is not visible
+    return (KeyHint("o", "runs", "screen.list", 2), *changed, *_CHART, *_MORE, *alive, *unseen)
