@@ -59,8 +59,8 @@ def seconds_left(run: Run, history: History) -> float | None:
     now, total = run.step, total_steps(run)
     if run.state not in LIVE_STATES or now is None or total is None or not_finite_since(run, history) is not None:
         return None
-    if now > total:
-        return None  # its total was wrong
+    if now > total or silent_ranks(run, history):
+        return None  # its total was wrong, or a rank has stopped
     pace = steps_per_s(run, history)
     return (total - now) / pace if pace else None
 
@@ -76,11 +76,35 @@ def silent_s(run: Run, history: History, now: float) -> float | None:
     silent = max(0.0, now - max(times))
     if run.state != "running":
         return silent
-    usual = 0.0
-    for series in history.metric(run.run_id, loss_name(run) or "step_s").values():
-        newest = series.newest.times[-_RECORDS:]
-        usual = max([usual, *(later - earlier for earlier, later in pairwise(newest))])
-    return silent if silent > max(SILENT_AFTER_S, SILENT_GAPS * usual) else None
+    every = history.metric(run.run_id, loss_name(run) or "step_s").values()
+    return silent if _is_unusual(silent, *(_usual_gap_s(series) for series in every)) else None
+
+
+def silent_ranks(run: Run, history: History) -> dict[int, float]:
+    """Return rank -> for how long it has logged nothing while others of this machine did, if that is longer than usual for it.
+
+    A rank that has logged fewer than three times has no usual gap.
+    """
+    last = {rank.rank: rank.last_log_at for rank in run.ranks if rank.state == "running" and rank.local_pid is not None}
+    known = {rank: at for rank, at in last.items() if at is not None}
+    if run.state != "running" or len(known) < 2:
+        return {}
+    newest = max(known.values())
+    silent = {rank: newest - at for rank, at in known.items() if newest - at > SILENT_AFTER_S}
+    metric = history.metric(run.run_id, loss_name(run) or "step_s") if silent else {}
+    return {
+        rank: seconds
+        for rank, seconds in silent.items()
+        if rank in metric and len(metric[rank].newest.times) > 2 and _is_unusual(seconds, _usual_gap_s(metric[rank]))
+    }
+
+
+def _usual_gap_s(series: MetricSeries) -> float:
+    return max((later - earlier for earlier, later in pairwise(series.newest.times[-_RECORDS:])), default=0.0)
+
+
+def _is_unusual(silent_s: float, *gaps_s: float) -> bool:
+    return silent_s > max(SILENT_AFTER_S, SILENT_GAPS * max(gaps_s, default=0.0))
 
 
 def steps_per_s(run: Run, history: History) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from gputop import units
 from gputop.facts.table import Facts
@@ -224,4 +224,13 @@ def _trouble(view: View, run: Run) -> Line:
         return line((f"stalled: its processes are alive, but nothing has been logged{since}", "warn"))
     if run.state == "running" and silent is not None:
         return line((f"nothing has been logged for {units.duration(silent)}", "warn"))
-    return ()
+    return _silent_line(run_numbers.silent_ranks(run, view.history))
+
+
+def _silent_line(silent: Mapping[int, float]) -> Line:
+    """Return which ranks have logged nothing although others did, and for how long at least; empty without any."""
+    if not silent:
+        return ()
+    who = f"rank{'s' * (len(silent) > 1)} {units.ranges(silent)}"
+    have = "have" if len(silent) > 1 else "has"
+    return line((f"{who} {have} logged nothing for {units.duration(min(silent.values()))}, others have", "warn"))

@@ -63,3 +63,30 @@ def test_a_silent_run_shows_for_how_long_and_no_pace(silent_s: float, gap_s: flo
     assert "nothing has been logged for" in text
     assert "nothing logged for" in text
     assert "loss" in text
+
+
+def uneven(silent_s: float, gap_s: float = 1.0) -> View:
+    """Two ranks, of which the second logged last ``silent_s`` before the first."""
+    run = samples.run(world_size=2, step=99)
+    now = samples.snapshot().time
+    times = {rank: tuple(now - silent_s * rank - gap_s * (99 - step) for step in range(100)) for rank in (0, 1)}
+    ranks = tuple(replace(rank, state="running", last_log_at=times[rank.rank][-1]) for rank in run.ranks)
+    points = tuple(Points(run.run_id, rank, "loss", tuple(range(100)), at, (1.0,) * 100) for rank, at in times.items())
+    return dashboards.view_of([samples.snapshot(runs=(replace(run, ranks=ranks),), points=points)])
+
+
+def test_a_rank_that_stops_while_others_go_on_is_named() -> None:
+    """It was "22m left", by the pace that the silent rank once had."""
+    view = uneven(200.0)
+    assert run_numbers.silent_ranks(chosen(view), view.history) == {1: pytest.approx(200.0)}
+    text = shown(view)
+    assert "rank 1 has logged nothing for 3m20s, others have" in text
+    assert "nothing from rank 1 for 3m20s" in text
+    assert " left" not in text
+
+
+@pytest.mark.parametrize(("silent_s", "gap_s"), [(0.0, 1.0), (50.0, 1.0), (250.0, 100.0)])
+def test_a_rank_that_logs_as_usual_is_not_silent(silent_s: float, gap_s: float) -> None:
+    view = uneven(silent_s, gap_s)
+    assert run_numbers.silent_ranks(chosen(view), view.history) == {}
+    assert " left" in shown(view)

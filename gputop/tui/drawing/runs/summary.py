@@ -33,6 +33,8 @@ def summary_lines(run: Run, view: View, width: int) -> list[Line]:
     pace = run_numbers.pace(run, view.history)
     if silent is not None:
         parts.append(("nothing logged for", units.duration(silent)))
+    elif stopped := run_numbers.silent_ranks(run, view.history):
+        parts.append((f"nothing from rank {units.ranges(stopped)} for", units.duration(min(stopped.values()))))
     elif pace is not None:
         parts.append((pace[0], units.rounded(pace[1])))
     for name in ("training", "epoch", "lr", loss):
