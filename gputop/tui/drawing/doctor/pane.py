@@ -81,7 +81,7 @@ def headline(finding: Finding, width: int, ascii_only: bool = False, title: str 
         (text, "value"),
         (f" {'-' if ascii_only else '·'} {name}" if name else "", "dim"),
     )
-    return spread(left, line((finding.confidence, "ok" if finding.confidence == "certain" else "dim")), width)
+    return spread(left, line((finding.confidence, "text" if finding.confidence == "certain" else "dim")), width)
 
 
 def _without_part_of_a_number(text: str, cells: int) -> str:
