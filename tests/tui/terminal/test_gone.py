@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 import time
@@ -30,7 +31,7 @@ def test_the_screen_ends_with_its_terminal(tmp_path: Path, ignored: bool) -> Non
         command = [sys.executable, "-c", IGNORING, *command]
     environment = {"GPUTOP_DIR": str(tmp_path / "state"), "HOME": str(tmp_path)}
     with Terminal(command, environment) as terminal:
-        terminal.wait_for("GPUs idle")
+        terminal.wait_for(re.compile("GPUs (work|idle)").search)
         process = terminal.process
         sampler = descendants(process.pid)
         assert sampler, "the screen's sampler is a process of its own"
