@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from gputop.tui.drawing.line import Line, Span
 
-_LEVELS = "▁▂▃▄▅▆▇█"
-_ASCII_LEVELS = "_.:-=+*#"
+_LEVELS = "▁▂▃▄▅▆▇"
+"""Without a full block, which would melt into one with the row above."""
+_ASCII_LEVELS = "_.:-=+#"
 TRACK, ASCII_TRACK = "─", "."
 ASCII_FILL = "#"
 

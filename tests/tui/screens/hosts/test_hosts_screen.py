@@ -69,7 +69,7 @@ async def test_problems_come_first_and_are_named_above() -> None:
         lost = next(row for row in rows if row.startswith(" lost "))
         assert "link lost 5m" in lost
         fine = next(row for row in rows if row.startswith(" fine "))
-        assert ("8/8" in fine, "█" * 16 in fine, "resnet18-ddp" in fine) == (True, True, True)
+        assert ("8/8" in fine, "▇" * 16 in fine, "resnet18-ddp" in fine) == (True, True, True)
         coming = next(row for row in rows if row.startswith(" coming "))
         assert "connecting" in coming
         assert coming.count("N/A") == 2
@@ -200,7 +200,7 @@ async def test_many_hosts_fit_or_are_paged(count: int, size: tuple[int, int]) ->
     async with app.run_test(size=size) as pilot:
         text = await until(pilot, app, f"{count} hosts · {count * 8} GPUs", "8/8")
         seen = {name for name in names if name in text}
-        assert text.count("█" * 8) >= len(seen)
+        assert text.count("▇" * 8) >= len(seen)
         assert len(seen) >= (64 if size[0] == 160 else 10)
         while chosen(app) != names[-1]:
             await pilot.press("pagedown")
