@@ -29,13 +29,13 @@ _MORE = (
     _TABLE,
 )
 _LIVE = (
-    KeyHint("w", "where", "app.where", 1),
+    KeyHint("w", "where", "app.where", 2),
     KeyHint("P", "profile", "app.profile", 3),
     KeyHint("k", "stop", "screen.stop", 1),
 )
 _LIST = (
     KeyHint("Up/Down", "choose"),
-    KeyHint("Enter", "charts", "screen.open", 2),
+    KeyHint("Enter", "charts", "screen.open", 1),
     _OVERLAY,
     KeyHint("u", "unmark all", "screen.unmark", 4),
     _FILTER,
@@ -82,5 +82,5 @@ def hints(*, table: bool = False, grid: bool, narrow: bool, listed: bool, zoomed
         return (KeyHint("Up/Down", "run"), _OVERLAY, _FILTER, *changed, *_CHART, *_MORE, *alive)
     if listed:
         return (*_LIST, *alive)
-    unseen = (_FILTER._replace(drop=4), _OVERLAY._replace(drop=7))  # the list that they change is not visible
-    return (KeyHint("o", "runs", "screen.list", 2), *changed, *_CHART, *_MORE, *alive, *unseen)
+    unseen = _OVERLAY._replace(drop=7)  # the list is not visible; its filter is named where it is
+    return (KeyHint("o", "runs", "screen.list", 2), *changed, *_CHART, *_MORE, *alive, unseen)
