@@ -51,4 +51,12 @@ PROGRAMS: tuple[Program, ...] = (
     Program(_case("workers-every-epoch", ("D06",), acceptable=("D01",)), with_python("workers_every_epoch")),
     # A checkpoint in each step, to the disk.
     Program(_case("saves-for-safety", ("E07",), r"checkpoint|sav(e|ing)"), with_python("saves_for_safety")),
+    # Two runs, one port.
+    Program(
+        _case(
+            "both-at-29577", ("G03", "addr_in_use"), "port|taken|in use", ("exception", "LOG", "child_failed", "elastic_exit")
+        ),
+        ("bash", "both_at_29577.sh"),
+        2,
+    ),
 )

@@ -87,14 +87,6 @@ PROGRAMS: tuple[Program, ...] = (
     Program(
         _case("cpu-wheel", ("not_compiled_cuda", "A12"), acceptable=("exception", "LOG")), with_python("cpu_wheel"), onset="end"
     ),
-    # Two runs, one port.
-    Program(
-        _case(
-            "both-at-29577", ("G03", "addr_in_use"), "port|taken|in use", ("exception", "LOG", "child_failed", "elastic_exit")
-        ),
-        ("bash", "both_at_29577.sh"),
-        2,
-    ),
     # ---- faults: ranks
     # Sorted documents, dealt out in halves: rank 1 has all the long ones.
     Program(_case("long-documents", ("F02", "F03"), acceptable=("F05",)), with_torchrun("long_documents"), 2),
