@@ -17,10 +17,9 @@ from typing import NamedTuple
 from gputop.process import ProcessCurve, ProcessRun
 from gputop.snapshot import LogMatch, Points, Rank, Run
 from gputop.sources.host import procfs
-from gputop.untracked.ended import Ended, EndedRuns, as_ended
+from gputop.untracked.ended import Ended, EndedOutput, EndedRuns, SharedOutput, as_ended
 from gputop.untracked.followed import Curve, FollowedRun, Key
 from gputop.untracked.kinds import ORDER, OUTPUT
-from gputop.untracked.shared_output import EndedRun, SharedOutput
 
 FIRST_WAIT_S = 0.3
 """How long the first poll that sees a run waits for its curve, so that the first picture has most of them."""
@@ -116,7 +115,7 @@ class UntrackedCurves:
         }
         own = (followed for run_id, followed in every.items() if run_id not in self._shared_output)
         over = [
-            EndedRun(run_id, followed.error_texts, not followed.lingers)
+            EndedOutput(run_id, followed.error_texts, not followed.lingers)
             for run_id, (followed, _) in self._ended.items()
             if run_id in self._shared_output
         ]

@@ -1,4 +1,4 @@
-"""Untracked runs that have ended while they were watched: what they were, when they ended, and their last values.
+"""Untracked runs that have ended while they were watched: what they were, when, their last values, and whose an error was.
 
 How they ended is unknown, because their processes are not children of gputop; only their output may show a failure.
 """
@@ -8,10 +8,11 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from gputop.groups import DEAD_STATES
 from gputop.process import ProcessRun
-from gputop.snapshot import Run
+from gputop.snapshot import LogMatch, Run
 from gputop.sources.host import procfs
 from gputop.untracked.followed import FollowedRun
 
@@ -120,3 +121,42 @@ def _started(pid: int) -> int | None:
     except OSError:
         return None
     return found.start_ticks if found is not None and found.state not in DEAD_STATES else None
+
+
+class EndedOutput(NamedTuple):
+    """What a run that has ended printed to shared output. ``is_read``: whether nothing more of its output will be read."""
+
+    run_id: str
+    texts: tuple[LogMatch, ...]
+    is_read: bool
+
+
+class SharedOutput:
+    """Whose error a text is in output that several runs print to: the run that ended with it, or one of those that did.
+
+    While all of these runs live, the text belongs to none of them, and once it was said of one run, it is not said of another.
+    """
+
+    def __init__(self) -> None:
+        """No text is known yet."""
+        self._owners: dict[tuple[str, str], str] = {}
+
+    def texts(self, ended: Sequence[EndedOutput], any_alive: bool) -> tuple[LogMatch, ...]:
+        """Return the error texts of runs that have failed, each text once.
+
+        Args:
+            ended: the runs that have ended, the first to end first.
+            any_alive: whether another run still prints to shared output. It may go on below a text that it caught, so a run
+                that has ended is given a text only once its output was read to the end.
+        """
+        known = {run.run_id for run in ended}
+        self._owners = {text: run_id for text, run_id in self._owners.items() if run_id in known}
+        found: list[LogMatch] = []
+        for run in ended:
+            if any_alive and not run.is_read:
+                continue
+            failed = [match for match in run.texts if match.job_state == "failed"]
+            found += [
+                match for match in failed if self._owners.setdefault((match.pattern, match.line), run.run_id) == run.run_id
+            ]
+        return tuple(found)

@@ -8,6 +8,7 @@ failure.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
@@ -59,12 +60,18 @@ class OutputErrors:
         """Whether the run's output is a readable file or window."""
         return bool(self._files or self._panes)
 
-    def follow(self, printed: Mapping[int, tuple[OutputFile, ...]], started_at: float | None = None) -> None:
+    def follow(
+        self,
+        printed: Mapping[int, tuple[OutputFile, ...]],
+        started_at: float | None = None,
+        as_found: Mapping[Path, os.stat_result] | None = None,
+    ) -> None:
         """Read these files, too.
 
         Args:
             printed: the files by rank; a file that several ranks share is listed under one of them.
             started_at: wall clock at which the run started, if known.
+            as_found: the state of the files when they were found, if that was earlier.
         """
         names = [file.path.name for files in printed.values() for file in files]
         for rank, files in printed.items():
@@ -72,7 +79,8 @@ class OutputErrors:
                 if file.path in self._files or len(self._files) >= FILES:
                     continue
                 name = file.path.name if names.count(file.path.name) == 1 else str(file.path)
-                self._files[file.path] = PrintedLog(file.path, name, rank if len(printed) > 1 else None, started_at)
+                found = (as_found or {}).get(file.path)
+                self._files[file.path] = PrintedLog(file.path, name, rank if len(printed) > 1 else None, started_at, found)
                 self.identities |= {file.identity}
 
     def follow_pane(self, scan: LogScan, identity: tuple[int, int]) -> None:

@@ -5,6 +5,8 @@ The thread reads once per request and ends on request. ``lock`` protects what it
 
 from __future__ import annotations
 
+import contextlib
+import os
 import threading
 import time
 from collections.abc import Collection, Mapping
@@ -121,6 +123,7 @@ class FollowedRun:
         self._pane: PaneReader | None = None
         self._pane_due_s = 0.0
         self._to_judge: Mapping[int, tuple[OutputFile, ...]] = {}
+        self._as_found: dict[Path, os.stat_result] = {}
         self._turn = threading.Condition()
         self._asked: tuple[ProcessRun, Collection[int]] | None = None
         self._turns = 0
@@ -248,10 +251,18 @@ class FollowedRun:
                 self._take_in_logs(log_files(run, own.union(*(item.paths for item in found))))
             if not run.starting:  # gputop reads the output of what it started itself
                 self._to_judge = printed
+                self._note_sizes(printed)
         self._read_known(time.monotonic() + TURN_S)
         if began >= self._pane_due_s and not self._has_values():
             self._pane_due_s = began + PANE_S
             self._read_pane(run)
+
+    def _note_sizes(self, printed: Mapping[int, tuple[OutputFile, ...]]) -> None:
+        """Note what the files contained when they were found: the modules that judge later text are still to be imported."""
+        for file in (file for files in printed.values() for file in files):
+            if file.path not in self._as_found:
+                with contextlib.suppress(OSError):
+                    self._as_found[file.path] = file.path.stat()
 
     def _read_known(self, until: float) -> None:
         """Read on in the files that are known."""
@@ -276,7 +287,7 @@ class FollowedRun:
 
             self.errors = OutputErrors(self.run_id)
         if self._to_judge:
-            self.errors.follow(self._to_judge, run.started_at)
+            self.errors.follow(self._to_judge, run.started_at, self._as_found)
             self._to_judge = {}
         if self._pane is not None:
             self.errors.follow_pane(self._pane.scan, self._pane.pane.identity)

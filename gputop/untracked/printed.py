@@ -6,6 +6,7 @@ judged, because the ranks were alive after them. Its hints count, unless the fil
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from gputop.doctor.logs.observation import Observation
@@ -20,15 +21,17 @@ second."""
 class PrintedLog:
     """One file of a run's output, scanned as it grows."""
 
-    def __init__(self, path: Path, name: str, rank: int | None, started_at: float | None) -> None:
-        """``started_at``: wall clock at which the run started, if known."""
+    def __init__(
+        self, path: Path, name: str, rank: int | None, started_at: float | None, found: os.stat_result | None = None
+    ) -> None:
+        """``started_at``: wall clock at which the run started, if known. ``found``: the file's state when it was found."""
         self.hints: tuple[Observation, ...] = ()
         """Texts in the first part that are known to be no failure."""
         self.at_end = False
         self._log = ScannedLog(path, name, rank)
         self._before_bytes, self._is_older = 0, False
         try:
-            found = path.stat()
+            found = found or path.stat()
         except OSError:
             return
         self._before_bytes = found.st_size

@@ -272,6 +272,19 @@ def test_an_error_that_was_in_the_file_before_is_not_the_run_s(tmp_path: Path) -
     assert (match.pattern, match.line_number) == ("module_missing", 33)
 
 
+def test_text_that_was_printed_after_the_file_was_found_is_the_run_s(tmp_path: Path) -> None:
+    """The modules that judge texts are imported after a file is found, which takes a second."""
+    path = tmp_path / "train.log"
+    path.write_text(STEPS)
+    as_found = {path: path.stat()}
+    path.write_text(STEPS + TRACEBACK)
+    errors = OutputErrors("pid-4001-1")
+    errors.follow({0: (output_file(path),)}, as_found=as_found)
+    errors.read(RANKS, 0.0)
+    errors.read((), 1.0, ended=True)
+    assert [match.line for match in errors.matches] == ["KeyError: 'speaker-7'"]
+
+
 def test_a_healthy_run_below_an_old_error_says_nothing(tmp_path: Path) -> None:
     summary = f"{'=' * 60}\ntrain.py FAILED\nRoot Cause (first observed failure):\n[0]:\n  rank      : 1\n  exitcode  : 1\n"
     output = Output(tmp_path / "train.log", before=STEPS + TRACEBACK + summary)
