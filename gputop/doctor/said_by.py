@@ -12,6 +12,7 @@ _WHO: Mapping[str, str] = {
     ),
     "torch, autograd and operators": (
         "batch_of_one inplace_modified leaf_in_place loss_no_scalar no_grad rnn_flat second_backward shapes sharded_parameter"
+        " target_size"
     ),
     "torch 1.8 to 2.13, torch.amp": "no_inf_checks unscale_fp16",
     "torch, nn.DataParallel": (

@@ -151,6 +151,13 @@ MATCHING: tuple[tuple[str, str, dict[str, str]], ...] = (
         {"function": "SqrtBackward0", "output": "0"},
     ),
     (
+        "target_size",
+        "torch/nn/modules/loss.py:538: UserWarning: Using a target size (torch.Size([100])) that is different to the input "
+        "size (torch.Size([100, 1])). This will likely lead to incorrect results due to broadcasting. Please ensure they have "
+        "the same size.",
+        {"target": "100", "input": "100, 1"},
+    ),
+    (
         "worker_bus",
         "RuntimeError: DataLoader worker (pid 7807) is killed by signal: Bus error. It is possible that "
         "dataloader's workers are "

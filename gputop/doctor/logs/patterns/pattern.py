@@ -134,6 +134,9 @@ def hint(
     severity: Severity = "warning",
     confidence: Confidence = "certain",
     groups: Mapping[str, str] | None = None,
+    lasting: bool = False,
 ) -> Pattern:
     """Return the row of a warning or remark."""
-    return Pattern(name, cause, key, expression, title, means, fix, HINT, severity, confidence, groups=groups or {})
+    return Pattern(
+        name, cause, key, expression, title, means, fix, HINT, severity, confidence, groups=groups or {}, lasting=lasting
+    )

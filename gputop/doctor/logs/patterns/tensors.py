@@ -166,6 +166,19 @@ PATTERNS: tuple[Pattern, ...] = (
         for key in ("nan", "NaN")
     ),
     hint(
+        "target_size",
+        None,
+        "that is different to the input size",
+        r"Using a target size \(torch\.Size\(\[(?P<target>[\d, ]*)\]\)\) that is different to the input size "
+        r"\(torch\.Size\(\[(?P<input>[\d, ]*)\]\)\)\. This will",
+        "The loss compares each prediction with every target: [{input}] against [{target}]",
+        "A regression loss broadcasts two shapes that differ. It falls only to the variance of the targets, because the model "
+        "learns their mean.",
+        "loss = criterion(prediction.squeeze(-1), target)  # the same shape for both, as [N]",
+        confidence="likely",
+        lasting=True,
+    ),
+    hint(
         "nan_loss",
         None,
         "returned nan values",
