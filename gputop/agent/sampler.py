@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from gputop.sources.network.watch import Network, NetworkWatch
     from gputop.tracking.reader.runs import RunReader
     from gputop.untracked.curves import Curves, UntrackedCurves
+    from gputop.untracked.lasting import LastingTexts
     from gputop.where.early_places import EarlyPlaces
     from gputop.where.untracked_places import UntrackedPlaces
 
@@ -108,6 +109,7 @@ class Sampler:
         """Whether there is only one snapshot, which then waits longer for the curves of untracked runs."""
         self._found = ProcessRuns()
         self._untracked_curves: UntrackedCurves | None = None
+        self._lasting: LastingTexts | None = None
         self._places: tuple[EarlyPlaces, UntrackedPlaces] | None = None
         self._network: NetworkWatch | None = None
 
@@ -127,7 +129,8 @@ class Sampler:
         note_failure = partial(self._note_failure, "A process")
         elsewhere = reading.uses.keys() - uses.keys()
         processes = self._read("The processes", lambda: self._host.read_processes(uses, pids, note_failure, elsewhere)) or ()
-        ids = {run.run_id for run in update.runs}
+        tracked = update.runs
+        ids = {run.run_id for run in tracked}
         foreign = self._read(
             "The runs without a journal",
             lambda: self._found.find(processes, began_of(update.runs), command_line_of, str(state_dir()), ids),
@@ -143,6 +146,7 @@ class Sampler:
         host = self._host_record(reading)
         logs = self._read("The errors in the output of jobs", self._log_matches) or ()
         logs += curves.logs if curves is not None else ()
+        logs += self._read("What tracked runs print", lambda: self._lasting_texts(tracked)) or ()
         extra = self._read("NCCL's own account", lambda: self._extra_fields(processes)) or {}
         network = self._read("The network", lambda: self._read_network(update.runs, foreign or ()))
         snapshot = Snapshot(
@@ -281,6 +285,16 @@ class Sampler:
 
             self._logs = LogMatches()
         return self._logs.poll()
+
+    def _lasting_texts(self, runs: tuple[Run, ...]) -> tuple[LogMatch, ...]:
+        """Return what live tracked runs print that stays true; none in the first snapshot."""
+        if self._lasting is None:
+            if not self._sequence or not self.explained or self._runs is None or not runs:
+                return ()
+            from gputop.untracked.lasting import LastingTexts
+
+            self._lasting = LastingTexts()
+        return self._lasting.poll(runs)
 
     def _launch_parts(self) -> tuple[LaunchPart, ...]:
         """Return this machine's jobs in launches over several hosts."""

@@ -18,7 +18,6 @@ from gputop.doctor.logs.observation import Observation
 from gputop.doctor.logs.scan import LogScan
 from gputop.jobs.output.matches import READ_BYTES, Budget, of_run, rotated
 from gputop.snapshot import JobState, LogMatch
-from gputop.untracked.losses import Losses
 from gputop.untracked.outputs import OutputFile
 from gputop.untracked.printed import PrintedLog
 
@@ -41,6 +40,8 @@ class OutputErrors:
         self.matches: tuple[LogMatch, ...] = ()
         self.identities: frozenset[tuple[int, int]] = frozenset()
         """Device and inode of the files and of the window: output that two runs share belongs to neither."""
+        self.lasting: frozenset[str] = frozenset()
+        """The names of the patterns in ``matches`` whose text stays true while the run continues."""
         self.at_end = False
         """Whether every file was read to its end."""
         self._files: dict[Path, PrintedLog] = {}
@@ -141,6 +142,7 @@ class OutputErrors:
             item for item in others if (alive and _lasts(item)) or (not item.went_on and (not item.failure or root is not None))
         ]
         # The rank that ended first may have printed nothing: then only the consequences show the failure.
+        self.lasting = frozenset(item.pattern.id for item in kept if item.pattern is not None and item.pattern.lasting)
         consequence = not alive and any(item.raised_by_another for item in kept)
         state: JobState = "failed" if lost and (root is not None or consequence) else "running"
         return of_run(self.run_id, None, state, root, kept, unproven=True)
@@ -166,3 +168,47 @@ def _lasts(item: Observation) -> bool:
 def _survive(texts: list[Text]) -> None:
     for scan in {scan for scan, _ in texts}:
         scan.outlive({item.at for other, item in texts if other is scan and item.failure})
+
+
+class Losses:
+    """Counts the lost ranks, except for those that were replaced and those after which training continued."""
+
+    def __init__(self, outlived_s: float) -> None:
+        """``outlived_s``: after this many seconds of progress, the run counts as continuing without the lost process."""
+        self.seen: frozenset[int] = frozenset()
+        """All ranks seen so far. Replaced as a whole, so that another thread may read it."""
+        self._outlived_s = outlived_s
+        self._alive: frozenset[int] = frozenset()
+        self._lost: dict[int, float] = {}
+        self._progress: int | None = None
+
+    @property
+    def are_any(self) -> bool:
+        """Whether a lost rank is not yet forgiven."""
+        return bool(self._lost)
+
+    def update(self, pids: Collection[int], now: float) -> bool:
+        """Note which ranks are alive; return whether new ones have replaced lost ones.
+
+        Args:
+            pids: the live ranks.
+            now: seconds of a steady clock.
+        """
+        alive = frozenset(pids)
+        new = alive - self.seen
+        for pid in sorted(self._alive - alive):
+            self._lost[pid] = now
+        replaced = list(self._lost)[: len(new)]
+        for pid in (*replaced, *(alive & self._lost.keys())):
+            self._lost.pop(pid, None)
+        self._alive = alive
+        self.seen |= alive
+        return bool(replaced)
+
+    def note_progress(self, lines: int, now: float) -> None:
+        """Forgive the losses that progress has followed for a while, if any rank is alive; ``lines``: lines of progress so
+        far."""
+        grew = self._progress is not None and lines > self._progress
+        self._progress = lines
+        if grew and self._alive:
+            self._lost = {pid: at for pid, at in self._lost.items() if now - at < self._outlived_s}

@@ -1,0 +1,78 @@
+"""What tracked runs print that stays true while they run, such as a full disk, if their output is a file and no job's.
+
+Jobs have their own reader (``jobs/output``), and a journal says how a run failed. But a script that catches such an error and
+goes on says so only in its output. A thread of its own reads it, so that a network file system that hangs blocks nothing else.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from gputop.process import ProcessRank, ProcessRun
+from gputop.snapshot import LIVE_STATES, LogMatch, Run
+from gputop.untracked.outputs import files_of
+
+if TYPE_CHECKING:
+    from gputop.untracked.errors import OutputErrors
+
+READ_S = 2.0
+"""How often the output is read."""
+RUNS_MAX = 8
+"""The output of at most so many runs is read, of the newest ones."""
+
+
+def prints_itself(run: Run) -> bool:
+    """Return whether a run is alive, and nothing of gputop takes its output."""
+    return run.state in LIVE_STATES and run.job_id is None
+
+
+class LastingTexts:
+    """Reads on with a poll, unless the last reading still goes on. ``matches`` is replaced as a whole by the thread."""
+
+    def __init__(self) -> None:
+        """Nothing is read before ``poll``."""
+        self.matches: tuple[LogMatch, ...] = ()
+        self._known: dict[str, OutputErrors] = {}
+        self._reading: threading.Thread | None = None
+        self._due_s = 0.0
+        self._failure: Exception | None = None
+
+    def poll(self, runs: Sequence[Run]) -> tuple[LogMatch, ...]:
+        """Return the lasting texts of these runs as of the last reading. An unexpected error of the reading is raised once."""
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+        own = [run for run in runs if prints_itself(run)][:RUNS_MAX]
+        now = time.monotonic()
+        if own and now >= self._due_s and (self._reading is None or not self._reading.is_alive()):
+            self._due_s = now + READ_S
+            self._reading = threading.Thread(target=self._try_to_read, args=(own,), name="lasting-texts", daemon=True)
+            self._reading.start()
+        live = {run.run_id for run in own}
+        return tuple(match for match in self.matches if match.run_id in live)
+
+    def _try_to_read(self, runs: Sequence[Run]) -> None:
+        try:
+            self._read(runs)
+        except Exception as error:  # noqa: BLE001 - the sampler tells the user
+            self._failure = error
+
+    def _read(self, runs: Sequence[Run]) -> None:
+        from gputop.untracked.errors import OutputErrors
+
+        before, self._known = self._known, {}
+        for run in runs:
+            ranks = tuple(ProcessRank(rank.local_pid, rank.rank) for rank in run.ranks if rank.local_pid is not None)
+            files = files_of(ProcessRun(run.run_id, run.name, ranks)) if ranks else {}
+            errors = before.get(run.run_id) or OutputErrors(run.run_id)
+            errors.follow(files, run.created_at)
+            if errors.reads_something:
+                self._known[run.run_id] = errors
+                errors.read([rank.pid for rank in ranks], time.monotonic())
+        claims = Counter(identity for errors in self._known.values() for identity in errors.identities)
+        own = [errors for errors in self._known.values() if all(claims[identity] == 1 for identity in errors.identities)]
+        self.matches = tuple(match for errors in own for match in errors.matches if match.pattern in errors.lasting)

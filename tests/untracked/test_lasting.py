@@ -1,0 +1,99 @@
+"""What tracked runs print: the lasting texts in a file that a live run writes, for runs that are no jobs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gputop.snapshot import Rank, Run
+from gputop.untracked import lasting
+from gputop.untracked.lasting import LastingTexts
+from tests.real_processes import eventually
+
+PRINTS = """
+print("step 1 loss 3.5", flush=True)
+for line in iter(input, "end"):
+    print(line, flush=True)
+"""
+FULL = "WARNING could not save epoch 3: [Errno 28] No space left on device: 'last.pt'"
+BROADCASTS = (
+    "loss.py:538: UserWarning: Using a target size (torch.Size([8])) that is different to the input size (torch.Size([8, 1])). "
+    "This will likely lead to incorrect results due to broadcasting. Please ensure they have the same size."
+)
+
+
+@pytest.fixture
+def trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[subprocess.Popen[str]]:
+    """A process that prints what it is told into a file."""
+    monkeypatch.setattr(lasting, "READ_S", 0.05)
+    with (tmp_path / "train.log").open("w") as out:
+        process = subprocess.Popen([sys.executable, "-c", PRINTS], stdin=subprocess.PIPE, stdout=out, stderr=out, text=True)
+    eventually((tmp_path / "train.log").read_text, bool)
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def say(process: subprocess.Popen[str], *lines: str) -> None:
+    assert process.stdin is not None
+    process.stdin.write("".join(f"{line}\n" for line in lines))
+    process.stdin.flush()
+
+
+def run_of(process: subprocess.Popen[str]) -> Run:
+    return Run("run-1", "train.py", state="running", ranks=(Rank(rank=0, pid=process.pid, state="running"),))
+
+
+@pytest.mark.parametrize(("line", "pattern"), [(FULL, "disk_full"), (BROADCASTS, "target_size")])
+def test_a_text_that_stays_true_is_told_while_the_run_lives(line: str, pattern: str, trains: subprocess.Popen[str]) -> None:
+    outputs, run = LastingTexts(), run_of(trains)
+    eventually(lambda: outputs.poll([run]), lambda _: bool(outputs._known))
+    say(trains, line, "step 2 loss 3.4", "step 3 loss 3.3")
+    (match,) = eventually(lambda: outputs.poll([run]), bool)
+    assert (match.pattern, match.run_id, match.file, match.job_state) == (pattern, "run-1", "train.log", "running")
+    assert outputs.poll([replace(run, state="finished")]) == ()
+
+
+def test_other_texts_and_jobs_are_left_to_their_own_readers(trains: subprocess.Popen[str]) -> None:
+    outputs, run = LastingTexts(), run_of(trains)
+    eventually(lambda: outputs.poll([run]), lambda _: bool(outputs._known))
+    say(trains, "RuntimeError: CUDA out of memory", "step 2 loss nan", FULL)
+    found = eventually(lambda: outputs.poll([run]), bool)
+    assert [match.pattern for match in found] == ["disk_full"]
+    job = LastingTexts()
+    assert job.poll([replace(run, job_id="job-1")]) == ()
+    assert job._reading is None
+
+
+def test_output_of_two_runs_is_neithers(trains: subprocess.Popen[str]) -> None:
+    outputs = LastingTexts()
+    runs = [run_of(trains), replace(run_of(trains), run_id="run-2")]
+    eventually(lambda: outputs.poll(runs), lambda _: len(outputs._known) == 2)
+    say(trains, FULL)
+    eventually(lambda: outputs.poll(runs), lambda _: all(item.matches for item in outputs._known.values()))
+    assert outputs.poll(runs) == ()
+
+
+def test_a_terminal_and_a_run_elsewhere_are_not_read() -> None:
+    outputs = LastingTexts()
+    away = Run("run-1", "train.py", state="running", ranks=(Rank(rank=0, pid=os.getpid(), state="running", elsewhere=True),))
+    outputs.poll([away])
+    assert outputs._reading is not None
+    outputs._reading.join()
+    assert outputs._known == {}
+
+
+def test_an_unexpected_error_is_raised_once(trains: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    outputs, run = LastingTexts(), run_of(trains)
+    monkeypatch.setattr(lasting, "files_of", lambda run: 1 / 0)
+    outputs.poll([run])
+    assert outputs._reading is not None
+    outputs._reading.join()
+    with pytest.raises(ZeroDivisionError):
+        outputs.poll([run])
