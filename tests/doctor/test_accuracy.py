@@ -48,7 +48,7 @@ def test_look_alikes_of_real_jobs_are_left_alone(name, scene, seconds):
 def test_a_mask_of_the_script_is_named_with_the_line_to_remove():
     finding = play(hides_in_the_script, 12)[-1][0]
     assert finding.title == "The script hides GPUs: GPUTOP_VIRTUAL_DEVICES shows 1 of 2 GPUs"
-    assert 'os.environ["GPUTOP_VIRTUAL_DEVICES"] = "0"' in finding.fix
+    assert "remove from the script the line that sets GPUTOP_VIRTUAL_DEVICES to 0" in finding.fix
     assert finding.evidence[0].text == "the script sets GPUTOP_VIRTUAL_DEVICES=0; at launch it was 0,1"
 
 

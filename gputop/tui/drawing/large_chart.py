@@ -90,8 +90,9 @@ class Chart:
     notes: tuple[Note, ...] = ()
 
     def share_of(self, x: float) -> float:
-        """Return how far right of the axis a position is: 0 to 1 within the chart."""
-        return (x - self.x_start) / (wide_enough(self.x_start, self.x_end) - self.x_start)
+        """Return how far right of the axis a position is, from 0 to 1; 0 if the range is too wide for a float."""
+        share = (x - self.x_start) / (wide_enough(self.x_start, self.x_end) - self.x_start)
+        return min(1.0, max(0.0, share))
 
     def x_at(self, share: float) -> float:
         """Return the position at this distance to the right."""

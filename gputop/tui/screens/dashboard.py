@@ -40,6 +40,8 @@ HEADER_LINES, KEY_LINES, RULE_LINES = 2, 1, 1
 PANES = ("GPUs", "training", "processes", "doctor")
 TRAINING_LINES_MIN, PROCESS_LINES_MIN, DOCTOR_LINES_MIN = 6, 4, 4
 """With fewer rows, a chart shows no curve, a table too few rows for its heading, and a finding no fix."""
+ROWS_SMALL = 30
+"""Up to this height, more processes would leave the chart fewer rows than it has at 80x24."""
 
 HINTS = (
     KeyHint("l", "launch", "app.launch", 2),
@@ -264,7 +266,7 @@ class DashboardScreen(SettledScreen[None]):
         training = RULE_LINES + (0 if view.run else len(how_to_track(view, width)))
         processes = RULE_LINES + self.processes.lines_wanted(view, width)
         if view.run:
-            processes = min(processes, max(PROCESS_LINES_MIN, room // 4))
+            processes = min(processes, max(PROCESS_LINES_MIN, room // (4 if rows > ROWS_SMALL else 5)))
         needs = {
             "gpus": Need(min(gpus, max(2, int(room * SHARE_MOST))), gpus),
             "training": Need(TRAINING_LINES_MIN if view.run else RULE_LINES, training),

@@ -54,7 +54,7 @@ def strip_lines(
     if columns is None:
         return ()
     ascii_only = chart.ascii
-    cursor = None if chart.cursor is None else min(count - 1, max(0, int(chart.share_of(chart.cursor) * count)))
+    cursor = None if chart.cursor is None else min(count - 1, int(chart.share_of(chart.cursor) * count))
     history, run = view.history, layer.run
     strips = [*gpu_strips(run, devices, columns, view), *_run_strips(run, devices, columns, history)]
     # First, because what does not fit is cut at the end.

@@ -22,6 +22,6 @@ def process_lines(run: ProcessRun, layer: Layer, chart: Chart, view: View, subje
     columns = columns_of(layer, chart.x_start, chart.x_end, count) if count > 0 else None
     if columns is None:
         return []
-    cursor = None if chart.cursor is None else min(count - 1, max(0, int(chart.share_of(chart.cursor) * count)))
+    cursor = None if chart.cursor is None else min(count - 1, int(chart.share_of(chart.cursor) * count))
     axis = Axis(columns.times, label_cells, cursor, chart.ascii)
     return past_lines(ranks_now(run, view.snapshot), view, axis, ORDER[subject % len(ORDER)], subjects=ORDER)
