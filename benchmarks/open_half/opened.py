@@ -1,13 +1,15 @@
-"""Programs that were set aside until the doctor misjudged them: rules were corrected, and now they are open."""
+"""Programs that were set aside until the doctor misjudged them and they were looked into. Most led to a correction."""
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 
 from _stranger_programs import Program, with_python
-from _strangers import Case
+from _strangers import ANY, Case
 
 _case = partial(Case, half="open")
+_ACCELERATE = (sys.executable, "-m", "accelerate.commands.launch", "--multi_gpu", "--num_processes=2", "--main_process_port=0")
 
 PROGRAMS: tuple[Program, ...] = (
     # Words are cleaned with two hundred expressions in the collate function, by the process that trains.
@@ -57,6 +59,22 @@ PROGRAMS: tuple[Program, ...] = (
             "both-at-29577", ("G03", "addr_in_use"), "port|taken|in use", ("exception", "LOG", "child_failed", "elastic_exit")
         ),
         ("bash", "both_at_29577.sh"),
+        2,
+    ),
+    # The state of an LSTM keeps its graph: each step goes back to the first one.
+    Program(_case("state-never-detached", ("E10",), acceptable=("E04", "H06")), with_python("state_never_detached")),
+    # A column of zeros is divided by its standard deviation, once its district is known.
+    Program(_case("constant-column", ("J01", "nan_loss")), with_python("constant_column")),
+    # The loss is made anew from numbers, so that no gradient reaches the network.
+    Program(_case("rewraps-its-loss", ("J03",)), with_python("rewraps_its_loss", "--lr", "2e-3")),
+    # [100, 1] against [100]: the warning says it, and the loss stays at the variance.
+    Program(_case("broadcasts-its-target", (ANY,), "broadcast|target size", ("J03",)), with_python("broadcasts_its_target")),
+    # The file is read to its end for each sample, in the process that trains. Stacks: __getitem__, nearly always.
+    Program(_case("rows-by-readlines", ("D01",)), with_python("rows_by_readlines")),
+    # 484 small tensors are reduced one by one. Stacks: all_reduce; little work is done by either rank.
+    Program(
+        _case("reduces-each-tensor", ("E09", "E06", ANY), "one by one|each (gradient|tensor)|by hand|communicat", ("E02",)),
+        (*_ACCELERATE, "reduces_each_tensor.py"),
         2,
     ),
 )

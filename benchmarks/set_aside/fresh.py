@@ -140,15 +140,7 @@ PROGRAMS: tuple[Program, ...] = (
         with_python("full_disk"),
         onset="end",
     ),
-    # The state of an LSTM keeps its graph: each step goes back to the first one.
-    Program(_case("state-never-detached", ("E10",), acceptable=("E04", "H06")), with_python("state_never_detached")),
     # ---- faults: learning
-    # A column of zeros is divided by its standard deviation, once its district is known.
-    Program(_case("constant-column", ("J01", "nan_loss")), with_python("constant_column")),
     # The learning rate of 64 GPUs, on one.
     Program(_case("linear-scaling", ("J01", "J02", "nan_loss")), with_python("linear_scaling")),
-    # The loss is made anew from numbers, so that no gradient reaches the network.
-    Program(_case("rewraps-its-loss", ("J03",)), with_python("rewraps_its_loss", "--lr", "2e-3")),
-    # [100, 1] against [100]: the warning says it, and the loss stays at the variance.
-    Program(_case("broadcasts-its-target", (ANY,), "broadcast|target size", ("J03",)), with_python("broadcasts_its_target")),
 )

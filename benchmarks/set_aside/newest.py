@@ -19,8 +19,6 @@ _ENDED = ("exception", "LOG", "G04", "child_failed", "elastic_exit", "gloo_peer"
 
 PROGRAMS: tuple[Program, ...] = (
     # ---- faults: data
-    # The file is read to its end for each sample, in the process that trains. Stacks: __getitem__, nearly always.
-    Program(_case("rows-by-readlines", ("D01",)), with_python("rows_by_readlines")),
     # 14 workers on two cores. The warning of the DataLoader says it, and top shows them.
     Program(
         _case("many-hands", ("D02", "too_many_workers"), acceptable=("D01", "F04", "D07")),
@@ -66,12 +64,6 @@ PROGRAMS: tuple[Program, ...] = (
         with_torchrun("drops_layers"),
         2,
         onset="end",
-    ),
-    # 484 small tensors are reduced one by one. Stacks: all_reduce; little work is done by either rank.
-    Program(
-        _case("reduces-each-tensor", ("E09", "E06", ANY), "one by one|each (gradient|tensor)|by hand|communicat", ("E02",)),
-        (*_ACCELERATE, "reduces_each_tensor.py"),
-        2,
     ),
     # Each rank trains its own model on its half; rank 0 prints a loss that falls. Nothing shows it from outside.
     Program(
