@@ -288,7 +288,8 @@ logs and simulated machines in the style of other people's repositories and foru
 - The *second* set was written before its authors read any rule or pattern, and committed before it was measured. Rules may be
   corrected against its *open* half (`benchmarks/open_half`). The other half (`benchmarks/set_aside`) is only measured, and
   authors of rules do not read it. A case that the doctor judges worse than it should is looked into, the rule is corrected for
-  all cases of its kind, and the case moves to the open half. What is still set aside has therefore not led to any correction.
+  all cases of its kind if it can be, and the case moves to the open half. What is still set aside has
+  therefore not led to any correction.
 
 What the words in the tables mean:
 
@@ -302,8 +303,8 @@ What the words in the tables mean:
 - **attached**: gputop watches from outside a run that it did not start. **tracked**: `gputop run`. **from the log**: `gputop
   doctor --log`.
 - **no outside trace**: the fault cannot be seen from outside the process, in what it prints, its stacks or its use of the
-  machine: a model that is not wrapped, for example, while the loss falls. This is decided from the program alone, whatever the
-  doctor says. Attached, such programs are counted apart.
+  machine: for example, a model that is not wrapped, whose loss still falls. The program alone decides this, not what the doctor
+  says. Attached, such programs are counted apart.
 
 Programs run on virtual GPUs, that is, on the cores of one machine; simulated machines are built with the helpers of the rules'
 own tests, and are therefore easier than logs and programs.
@@ -341,8 +342,8 @@ The program of the wrong verdict failed by itself, as the doctor said, and is co
 that left the loop, ranks that average gradients by hand, a loss that grows with the weight of a term, one that begins anew in
 each round, and a loop that sleeps until data arrives. Tracked, all six are right. Of their three faults, two are also named
 attached now: the rank that left, 37 s after its last line, and the unequal work (as F05). Words that the training process
-itself cleans stay silent attached on virtual GPUs, where nothing shows what a busy main thread does. The 23 programs that are
-still set aside are in the table.
+itself cleans stay silent attached on virtual GPUs, where nothing shows what a busy main thread does. The 23 programs that were
+then set aside are the ones in the table; the later batches are not in it.
 
 The author of the newest 52 programs (27 healthy, 25 with a fault) knew only the titles of the rules. 42 of them ran, on a
 machine so crowded (load 20 to 50) that steps took many times as long as usual, and some faults had no effect within the 75 s.

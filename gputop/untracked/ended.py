@@ -1,4 +1,4 @@
-"""Untracked runs that have ended while they were watched: what they were, when, their last values, and whose an error was.
+"""Untracked runs that have ended while they were watched: what they were, when, their last values, and their errors.
 
 How they ended is unknown, because their processes are not children of gputop; only their output may show a failure.
 """

@@ -141,8 +141,8 @@ class OutputErrors:
         kept = [
             item for item in others if (alive and _lasts(item)) or (not item.went_on and (not item.failure or root is not None))
         ]
-        # The rank that ended first may have printed nothing: then only the consequences show the failure.
         self.lasting = frozenset(item.pattern.id for item in kept if item.pattern is not None and item.pattern.lasting)
+        # The rank that ended first may have printed nothing: then only the consequences show the failure.
         consequence = not alive and any(item.raised_by_another for item in kept)
         state: JobState = "failed" if lost and (root is not None or consequence) else "running"
         return of_run(self.run_id, None, state, root, kept, unproven=True)

@@ -30,7 +30,7 @@ BROADCASTS = (
 
 @pytest.fixture
 def trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[subprocess.Popen[str]]:
-    """A process that prints what it is told into a file."""
+    """A process that writes to a file the lines that it is sent."""
     monkeypatch.setattr(lasting, "READ_S", 0.05)
     with (tmp_path / "train.log").open("w") as out:
         process = subprocess.Popen([sys.executable, "-c", PRINTS], stdin=subprocess.PIPE, stdout=out, stderr=out, text=True)

@@ -241,10 +241,10 @@ class Evidence:
 
         The steps of a run without a journal are those in its files or output.
         """
-        key = f"trains {id(group)}"  # the group is kept with the answer: no other one gets its id
-        if key not in self.memo:
-            self.memo[key] = group, self._trains(group)
-        return bool(self.memo[key][1])
+        memo: dict[str, bool] = self.memo.setdefault("trains", {})
+        if group.key not in memo:
+            memo[group.key] = self._trains(group)
+        return memo[group.key]
 
     def _trains(self, group: RankGroup) -> bool:
         if self.progressing(group) or any(self._logged_lately(member.journal) for member in group.members):

@@ -10,12 +10,10 @@ CODE = "unreadable_runs"
 
 
 def note_of(found: Mapping[str, str]) -> tuple[Problem, ...]:
-    """Return one note that names the first of them, and how many there are; none if all can be read.
+    """Return one note that names the first of them, and how many more there are.
 
-    ``found``: run id -> its file and the reason.
+    ``found``: run id -> its file and the reason, at least one.
     """
-    if not found:
-        return ()
     first = min(found)
     others = len(found) - 1
     what = "Move that file away to silence this message."

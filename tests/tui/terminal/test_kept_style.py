@@ -14,7 +14,7 @@ import pytest
 from tests.real_processes import eventually
 from tests.terminal import Terminal
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="states of processes are told by Linux' /proc")
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="process states come from Linux's /proc")
 
 COMMAND = [sys.executable, "-m", "gputop", "--virtual", "2", "-i", "10m"]
 KEYS = ("?", "escape", "d", "escape", "o", "escape", "tab", "down", "f2", "escape", "l", "escape")

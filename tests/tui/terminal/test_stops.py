@@ -20,7 +20,7 @@ import pytest
 from tests.patience import DEADLINE_S
 from tests.terminal import Terminal, terminal_environment
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="states of processes are told by Linux' /proc")
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="process states come from Linux's /proc")
 
 PLAIN = pyte.screens.Char(" ")
 COMMAND = [sys.executable, "-m", "gputop", "--virtual", "1", "-i", "200ms"]

@@ -87,7 +87,7 @@ REFUTED_BY = {
     "slurm_refused": "The same command is accepted later: the partition or its limits have changed.",
     "rdzv_address": "getent hosts prints an address for that host, here and in the same container.",
     "store_lost": "All ranks are alive: the network cut the connection.",
-    "target_size": "The script means to compare each prediction with every target.",
+    "target_size": "The script broadcasts on purpose.",
     "vllm_engine": "The server answers requests.",
     "state_dict_names": "The checkpoint loads into the model that saved it, built by the same code and arguments.",
     "too_many_workers": "The workers mostly wait for a network or a disk, and hardly use the cores.",

@@ -171,9 +171,9 @@ PATTERNS: tuple[Pattern, ...] = (
         "that is different to the input size",
         r"Using a target size \(torch\.Size\(\[(?P<target>[\d, ]*)\]\)\) that is different to the input size "
         r"\(torch\.Size\(\[(?P<input>[\d, ]*)\]\)\)\. This will",
-        "The loss compares each prediction with every target: [{input}] against [{target}]",
-        "A regression loss broadcasts two shapes that differ. It falls only to the variance of the targets, because the model "
-        "learns their mean.",
+        "The loss broadcasts predictions of shape [{input}] against targets of shape [{target}]",
+        "A regression loss stretches two shapes that differ to a common one. With [N, 1] against [N], it compares each "
+        "prediction with every target, so the model learns only their mean.",
         "loss = criterion(prediction.squeeze(-1), target)  # the same shape for both, as [N]",
         confidence="likely",
         lasting=True,
