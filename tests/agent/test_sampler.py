@@ -348,6 +348,24 @@ def test_one_reading_of_a_machine_without_runs_imports_no_reader_of_runs(h100: d
     assert "gputop.agent.sampler" in found
 
 
+def test_what_a_live_tracked_run_prints_is_read_if_it_is_no_job(tmp_path: Path) -> None:
+    code = "import gputop\nrun = gputop.init(name='full', autolog=False)\nrun.log(loss=2.0)\nfor text in iter(input, 'end'):"
+    code += " print(text)"
+    with (tmp_path / "train.log").open("w") as out:
+        process = subprocess.Popen([sys.executable, "-uc", code], stdin=subprocess.PIPE, stdout=out, text=True)
+    sampler = Sampler(NoSource(Problem("no_gpu", "No GPU.", "")), 1.0)
+    try:
+        eventually(lambda: sampler.take(), lambda _: sampler._lasting is not None and sampler._lasting._known)
+        assert process.stdin is not None
+        process.stdin.write("WARNING not saved: [Errno 28] No space left on device\nstep 2 loss 1.9\n")
+        process.stdin.flush()
+        found = eventually(lambda: sampler.take(), lambda found: found.logs)
+        (run_id,) = (run.run_id for run in found.runs if run.name == "full")
+        assert [(match.pattern, match.run_id) for match in found.logs] == [("disk_full", run_id)]
+    finally:
+        process.communicate("end\n")
+
+
 def test_a_first_run_is_found_by_a_sampler_that_has_seen_none() -> None:
     sampler = Sampler(NoSource(Problem("no_gpu", "No GPU.", "")), 1.0)
 

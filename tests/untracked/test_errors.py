@@ -19,8 +19,8 @@ from gputop.jobs.output.matches import matches_of
 from gputop.jobs.store import Job
 from gputop.process import ProcessRank, ProcessRun
 from gputop.snapshot import Host, LogMatch, Snapshot
+from gputop.untracked import ended, followed
 from gputop.untracked import errors as errors_module
-from gputop.untracked import followed
 from gputop.untracked.curves import ENDED_MAX, UntrackedCurves, _claims
 from gputop.untracked.errors import OUTLIVED_S, OutputErrors
 from gputop.untracked.followed import Curve, FollowedRun, Key
@@ -285,6 +285,23 @@ def test_text_that_was_printed_after_the_file_was_found_is_the_run_s(tmp_path: P
     assert [match.line for match in errors.matches] == ["KeyError: 'speaker-7'"]
 
 
+def test_what_a_file_contains_is_noted_before_the_modules_that_judge_it_are_imported(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    with path.open("wb") as out:
+        process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, stdout=out, stderr=out)
+    try:
+        path.write_text(STEPS)
+        run, item = run_of(process.pid), FollowedRun("pid-1")
+        item._search_and_read(run, ())
+        path.write_text(STEPS + TRACEBACK)
+    finally:
+        process.communicate(b"\n")
+    item._scan_for_errors(run)
+    assert item.errors is not None
+    item.errors.read((), time.monotonic(), ended=True)
+    assert [match.line for match in item.error_texts] == ["KeyError: 'speaker-7'"]
+
+
 def test_a_healthy_run_below_an_old_error_says_nothing(tmp_path: Path) -> None:
     summary = f"{'=' * 60}\ntrain.py FAILED\nRoot Cause (first observed failure):\n[0]:\n  rank      : 1\n  exitcode  : 1\n"
     output = Output(tmp_path / "train.log", before=STEPS + TRACEBACK + summary)
@@ -472,6 +489,7 @@ def test_a_text_in_output_of_two_runs_is_that_of_the_one_that_ended_with_it(
     both: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(followed, "LAST_WORDS_S", 0.5)
+    monkeypatch.setattr(ended, "WATCHED_MIN_S", 0.0)
     path = tmp_path / "all.log"
     with path.open("wb") as out:
         pair = [
@@ -496,7 +514,9 @@ def test_a_text_in_output_of_two_runs_is_that_of_the_one_that_ended_with_it(
         assert both or run_id == second.run_id
         assert {match.line for match in found.logs} == {"KeyError: 'speaker-7'"}
         eventually(lambda: curves.poll([]), lambda _: not first.lingers)
-        assert {match.run_id for match in curves.poll([]).logs} == {run_id}, "it is said of one run only"
+        found = curves.poll([])
+        assert {match.run_id for match in found.logs} == {run_id}, "it is said of one run only"
+        assert [run.failed for run in found.ended_runs].count(True) == 1
     finally:
         for process in pair:
             process.kill()

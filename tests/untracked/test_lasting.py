@@ -77,6 +77,8 @@ def test_output_of_two_runs_is_neithers(trains: subprocess.Popen[str]) -> None:
     eventually(lambda: outputs.poll(runs), lambda _: len(outputs._known) == 2)
     say(trains, FULL)
     eventually(lambda: outputs.poll(runs), lambda _: all(item.matches for item in outputs._known.values()))
+    assert outputs._reading is not None
+    outputs._reading.join()  # what it has found is told only now
     assert outputs.poll(runs) == ()
 
 
