@@ -203,6 +203,16 @@ def test_gradients_that_are_clipped_by_value_are_those_of_the_last_backward(home
     assert found == pytest.approx(losses, rel=1e-5)
 
 
+@pytest.mark.warm
+def test_the_first_step_has_no_loss_if_every_gradient_was_limited(home: Home) -> None:
+    """No value tells then whether the backward before the last one was discarded."""
+    code, _, err = home.run(CLAMPED.replace(", 0.1)", ", 1e-7)"), command=RUN)
+    assert code == 0, err
+    (archive,) = home.archives()
+    steps = [step for step, _ in read_all(archive).series["loss"]]
+    assert steps == list(range(1, len(steps) + 1))
+
+
 EACH_TASK = """
 import json, torch
 
