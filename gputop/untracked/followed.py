@@ -19,7 +19,7 @@ from gputop.jobs.output.collected import Collected
 from gputop.process import ProcessRun
 from gputop.snapshot import LogMatch
 from gputop.sources.host import procfs
-from gputop.untracked.kinds import LOG, OUTPUT, SCREEN, TMUX
+from gputop.untracked.kinds import IN_WINDOWS, LOG, OUTPUT
 from gputop.untracked.outputs import READ_BYTES, TAIL, OutputFile, files_of, log_files
 from gputop.untracked.search import Found, search
 from gputop.untracked.source import Source
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gputop.jobs.output.printed_rank import PrintedRank
     from gputop.untracked.errors import OutputErrors
     from gputop.untracked.logs import OpenLogs
-    from gputop.untracked.panes import PaneReader
+    from gputop.untracked.windows.panes import PaneReader
 
 SEARCH_S = 10.0
 """How often to check which files a run writes: a launcher may restart its ranks, and a library may start another file."""
@@ -295,11 +295,11 @@ class FollowedRun:
 
     def _has_values(self) -> bool:
         """Return whether there is a curve other than that of a pane."""
-        others = [curve for key, curve in self.curves.items() if key.label not in (TMUX, SCREEN)]
+        others = [curve for key, curve in self.curves.items() if key.label not in IN_WINDOWS.values()]
         return any(collected.metrics for curve in others for collected in curve.ranks.values())
 
     def _read_pane(self, run: ProcessRun) -> None:
-        from gputop.untracked.panes import PaneReader, pane_of
+        from gputop.untracked.windows.panes import PaneReader, pane_of
 
         pane = pane_of(run)
         if pane is None:
@@ -309,7 +309,7 @@ class FollowedRun:
         if self._pane is None or self._pane.pane != pane:
             self._pane = PaneReader(pane)
         steps, at = self._pane.read(), time.time()
-        key = Key(pane.label, pane.name)
+        key = Key(IN_WINDOWS[pane.program], pane.name)
         with self.lock:
             curve = self.curves.setdefault(key, Curve(key, identities=frozenset((pane.identity,))))
             rank = curve.ranks.setdefault(min((rank.rank or 0 for rank in run.ranks), default=0), PrintedRank())
@@ -346,7 +346,7 @@ class FollowedRun:
             source.update(item.paths)
             curve.files[rank] = source.paths
             self._reads[item.kind.label, item.root] = _Read(source, curve, rank)
-        kept = {key: curve for key, curve in self.curves.items() if key.label in (OUTPUT, LOG, TMUX, SCREEN)}
+        kept = {key: curve for key, curve in self.curves.items() if key.label in (OUTPUT, LOG, *IN_WINDOWS.values())}
         self.curves = curves | kept
 
     def _take_in_output(self, printed: Mapping[int, tuple[OutputFile, ...]]) -> None:

@@ -102,15 +102,15 @@ OUTPUT = "its output"
 LOG = "its log file"
 """The label of a text log that a process of the run has open: the log may differ from the output."""
 LOG_NAMES = re.compile(r".+\.(?:log|txt|out)")
-TMUX, SCREEN = "its output in tmux", "its output in screen"
+IN_WINDOWS = {"tmux": "its output in tmux", "screen": "its output in screen"}
+"""The labels of what it prints to a window, by the window's program."""
 KINDS = (TENSORBOARD, WANDB, MLFLOW, MLFLOW_DATABASE, TABLE, JSON_LINES, TRAINER_STATE)
 ORDER = (
     *(kind.label for kind in (TENSORBOARD, WANDB, MLFLOW, TABLE, JSON_LINES)),
     OUTPUT,
     LOG,
     TRAINER_STATE.label,
-    TMUX,
-    SCREEN,
+    *IN_WINDOWS.values(),
 )
 """If a run has several curves, the first in this order is its own."""
 

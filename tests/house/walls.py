@@ -93,9 +93,10 @@ _TABLE = {
     "where": "ground sources/host sources/network tracking/journal tracking/standing",
     "profiles": "ground tracking/journal tracking/profiling where",
     "untracked/files": "ground tracking/printed",
+    "untracked/windows": "ground doctor/logs sources/host tracking/printed",
     "untracked": (
         "ground doctor/logs doctor/logs/meaning jobs/output sources/host tracking/journal tracking/journal/writing"
-        " tracking/printed untracked/files"
+        " tracking/printed untracked/files untracked/windows"
     ),
     "programs": "ground",
     "recipes": "ground",

@@ -24,9 +24,9 @@ from gputop.untracked import errors as errors_module
 from gputop.untracked.curves import ENDED_MAX, UntrackedCurves, _claims
 from gputop.untracked.errors import OUTLIVED_S, OutputErrors
 from gputop.untracked.followed import Curve, FollowedRun, Key
-from gputop.untracked.kinds import TMUX
+from gputop.untracked.kinds import IN_WINDOWS
 from gputop.untracked.outputs import OutputFile
-from gputop.untracked.panes import Pane, PaneReader
+from gputop.untracked.windows.panes import Pane, PaneReader
 from tests.real_processes import eventually
 
 STEPS = "".join(f"step {step} loss {4 - step / 100}\n" for step in range(20))
@@ -48,7 +48,7 @@ binary: python
 torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
 """
 RANKS = (4001, 4002)
-PANE = Pane(TMUX, "/tmp/none", "%3", (1, 2))
+PANE = Pane("tmux", "/tmp/none", "%3", (1, 2))
 
 
 class Output:
@@ -385,7 +385,7 @@ def test_a_window_that_two_live_runs_print_to_is_neithers() -> None:
     curves = UntrackedCurves()
     for number in range(2):
         item = curves._followed[f"pid-{number}"] = FollowedRun(f"pid-{number}")
-        reader, key = PaneReader(PANE), Key(PANE.label, PANE.name)
+        reader, key = PaneReader(PANE), Key(IN_WINDOWS[PANE.program], PANE.name)
         reader.take_in(f"{STEPS}$ \n")
         item.errors = OutputErrors(item.run_id)
         item.errors.follow_pane(reader.scan, PANE.identity)

@@ -15,23 +15,21 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gputop.process import ProcessRun
 from gputop.sources.host import procfs
-from gputop.untracked import gnu_screen, tmux
-from gputop.untracked.kinds import SCREEN, TMUX
+from gputop.untracked.windows import gnu_screen, tmux
 
 if TYPE_CHECKING:
     from gputop.doctor.logs.scan import LogScan
 
 OVERLAP = 5
 """How many consecutive lines identify where the previous capture ended."""
-_PROGRAMS: Mapping[str, ModuleType] = {TMUX: tmux, SCREEN: gnu_screen}
-_PROGRAM_NAMES: Mapping[str, str] = {TMUX: "tmux", SCREEN: "screen"}
+_PROGRAMS: Mapping[str, ModuleType] = {"tmux": tmux, "screen": gnu_screen}
 
 
 class Pane(NamedTuple):
     """A window of a terminal multiplexer. ``identity``: device and inode of its terminal."""
 
-    label: str
-    """``kinds.TMUX`` or ``kinds.SCREEN``."""
+    program: str
+    """``tmux`` or ``screen``."""
     server: str
     name: str
     identity: tuple[int, int]
@@ -49,11 +47,10 @@ def pane_of(run: ProcessRun) -> Pane | None:
             environment = procfs.read_environ(pid) or {}
         except OSError:
             continue
-        for label, program in _PROGRAMS.items():
-            place: tuple[str, str] | None = program.find(terminal, environment)
+        for name, module in _PROGRAMS.items():
+            place: tuple[str, str] | None = module.find(terminal, environment)
             if place is not None:
-                server, name = place
-                return Pane(label, server, name, (found.st_dev, found.st_ino))
+                return Pane(name, *place, (found.st_dev, found.st_ino))
     return None
 
 
@@ -74,13 +71,13 @@ class PaneReader:
         """The scan of the pane's text since the first capture."""
         from gputop.doctor.logs.scan import LogScan
 
-        scan = LogScan(f"the {_PROGRAM_NAMES[self.pane.label]} window {self.pane.name}")
+        scan = LogScan(f"the {self.pane.program} window {self.pane.name}")
         scan.skip()  # lines that the window has dropped are not counted, so its lines have no numbers
         return scan
 
     def read(self) -> list[tuple[int, dict[str, float]]]:
         """Return the steps and metrics of the lines that are new since the last call."""
-        text = _PROGRAMS[self.pane.label].capture(self.pane.server, self.pane.name)
+        text = _PROGRAMS[self.pane.program].capture(self.pane.server, self.pane.name)
         return [] if text is None else self.take_in(text)
 
     def take_in(self, text: str) -> list[tuple[int, dict[str, float]]]:

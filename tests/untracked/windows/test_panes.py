@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from gputop.untracked import followed, gnu_screen, panes
-from gputop.untracked import tmux as tmux_servers
+from gputop.untracked import followed
 from gputop.untracked.curves import UntrackedCurves
-from gputop.untracked.kinds import TMUX
-from gputop.untracked.panes import Pane, PaneReader
+from gputop.untracked.windows import gnu_screen, panes
+from gputop.untracked.windows import tmux as tmux_servers
+from gputop.untracked.windows.panes import Pane, PaneReader
 from tests.real_processes import eventually
 from tests.untracked.test_curves import Trainings, run_of, trainings, write_csv
 
@@ -139,7 +139,7 @@ def test_a_capture_adds_the_lines_that_the_one_before_did_not_have() -> None:
     def loss(step: int) -> str:
         return f"step {step} loss {step}"
 
-    reader = PaneReader(Pane(TMUX, "", "", (0, 0)))
+    reader = PaneReader(Pane("tmux", "", "", (0, 0)))
     captures = (
         [loss(step) for step in range(1, 8)],
         [loss(step) for step in range(1, 8)],
