@@ -18,8 +18,9 @@ from gputop.process import ProcessCurve, ProcessRun
 from gputop.snapshot import LogMatch, Points, Rank, Run
 from gputop.sources.host import procfs
 from gputop.untracked.ended import Ended, EndedOutput, EndedRuns, SharedOutput, as_ended
-from gputop.untracked.followed import Curve, FollowedRun, Key
+from gputop.untracked.followed import FollowedRun
 from gputop.untracked.kinds import ORDER, OUTPUT
+from gputop.untracked.run_curves import Curve, Key
 
 FIRST_WAIT_S = 0.3
 """How long the first poll that sees a run waits for its curve, so that the first picture has most of them."""
@@ -182,7 +183,7 @@ def _last_of(
             item.curves |= {curve.run_id: as_ended(last[curve.run_id], item.run.ended_at) for curve in curves}
             points += [each for each in new if each.run_id in item.curves and each.run_id not in runs]
         elif not known:
-            item.run = replace(item.run, outputs=followed.printed_files)
+            item.run = replace(item.run, outputs=followed.curves.printed_files)
         if followed.run_id in failed:
             item.run = replace(item.run, failed=True)
         item.followed = None if is_read else followed
@@ -193,15 +194,15 @@ def _last_of(
 
 def _claims(followed: FollowedRun) -> set[str | tuple[int, int]]:
     """Return the names of the files that a run may have written, and of those that it prints to."""
-    with followed.lock:
-        names: set[str | tuple[int, int]] = {curve.key.root for curve in followed.curves.values() if not curve.certain}
-        return names.union(*(curve.identities for curve in followed.curves.values()))
+    with followed.curves.lock:
+        names: set[str | tuple[int, int]] = {curve.key.root for curve in followed.curves.by_key.values() if not curve.certain}
+        return names.union(*(curve.identities for curve in followed.curves.by_key.values()))
 
 
 def _owned(followed: FollowedRun) -> set[Path]:
     """Return the files that a run is known to write."""
-    with followed.lock:
-        sure = [curve for curve in followed.curves.values() if curve.certain]
+    with followed.curves.lock:
+        sure = [curve for curve in followed.curves.by_key.values() if curve.certain]
         return {path for curve in sure for paths in curve.files.values() for path in paths}
 
 
@@ -219,10 +220,10 @@ def _curves_of(
         return not curve.certain and (curve.contested or claims[curve.key.root] > 1)
 
     found = []
-    with followed.lock:
-        over = _curves_that_are_over([curve for curve in followed.curves.values() if not is_shared(curve)])
+    with followed.curves.lock:
+        over = _curves_that_are_over([curve for curve in followed.curves.by_key.values() if not is_shared(curve)])
         in_order = sorted(
-            followed.curves.values(),
+            followed.curves.by_key.values(),
             key=lambda curve: (is_shared(curve), ORDER.index(curve.key.label), curve.key in over, curve.key.root),
         )
         for curve in in_order:

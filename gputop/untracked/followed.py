@@ -1,6 +1,6 @@
 """Follows the sources of one untracked run on its own thread, so that a hanging network file system blocks nothing else.
 
-The thread reads once per request and ends on request. ``lock`` protects what it has read.
+The thread reads once per request and ends on request. ``RunCurves`` holds what it has read.
 """
 
 from __future__ import annotations
@@ -10,25 +10,19 @@ import os
 import threading
 import time
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gputop.groups import DEAD_STATES
-from gputop.jobs.output.collected import Collected
 from gputop.process import ProcessRun
 from gputop.snapshot import LogMatch
 from gputop.sources.host import procfs
-from gputop.untracked.kinds import IN_WINDOWS, LOG, OUTPUT
-from gputop.untracked.outputs import READ_BYTES, TAIL, OutputFile, files_of, log_files
-from gputop.untracked.search import Found, search
-from gputop.untracked.source import Source
+from gputop.untracked.outputs import OutputFile, files_of, log_files
+from gputop.untracked.run_curves import RunCurves
+from gputop.untracked.search import search
 
 if TYPE_CHECKING:
-    from gputop.jobs.output.printed_rank import PrintedRank
     from gputop.untracked.errors import OutputErrors
-    from gputop.untracked.logs import OpenLogs
-    from gputop.untracked.windows.panes import PaneReader
 
 SEARCH_S = 10.0
 """How often to check which files a run writes: a launcher may restart its ranks, and a library may start another file."""
@@ -41,10 +35,6 @@ SEARCH_SHARE = 50
 """The pause between two searches, as a multiple of the time that one takes."""
 TURN_S = 0.5
 """A turn that reads longer leaves the rest to the next one."""
-BACKLOG_POINTS = 2000
-"""How many points of a metric wait for the sampler; if there are more, they are thinned out."""
-SOURCES = 16
-"""Maximum number of sources read per run."""
 LAST_WORDS_S = 10.0
 """How long to keep reading after a run's last process has ended: its launcher reports on it, and its window shows what the
 shell says."""
@@ -56,16 +46,6 @@ READ_ON_PAUSE_S = 0.1
 """The pause between two readings during that longer time."""
 PANE_S = 5.0
 """How often a pane of tmux or screen is read: each reading starts a process or two."""
-
-
-class Key(NamedTuple):
-    """Identifies a curve within a run: the label of its kind, and where it is stored."""
-
-    label: str
-    root: str
-
-
-_LOGS = Key(LOG, "")
 
 
 def next_search_s(found: bool, followed_s: float, took_s: float) -> float:
@@ -80,47 +60,19 @@ def next_search_s(found: bool, followed_s: float, took_s: float) -> float:
     return max(wait_s, SEARCH_SHARE * took_s)
 
 
-@dataclass(slots=True)
-class Curve:
-    """One curve: the values of its ranks, and where they come from."""
-
-    key: Key
-    certain: bool = True
-    contested: bool = False
-    ranks: dict[int, Collected] = field(default_factory=dict)
-    files: dict[int, tuple[Path, ...]] = field(default_factory=dict)
-    identities: frozenset[tuple[int, int]] = frozenset()
-    """Device and inode of output files and terminals, to detect that two runs print to the same one."""
-
-
-@dataclass(slots=True)
-class _Read:
-    """A source with its curve and the rank that it belongs to."""
-
-    source: Source
-    curve: Curve
-    rank: int
-
-
 class FollowedRun:
     """One run and what was read of its files so far."""
 
     def __init__(self, run_id: str, *, explained: bool = True) -> None:
         """``explained``: whether to search its output for error texts, too."""
         self.run_id = run_id
-        self.lock = threading.Lock()
-        self.curves: dict[Key, Curve] = {}
-        """Take and change them under ``lock`` only."""
+        self.curves = RunCurves()
         self.failure: Exception | None = None
         self.errors: OutputErrors | None = None
         """None until the first turn, which is short, is over: importing the modules that judge texts takes long."""
         self._explained = explained
-        self._reads: dict[tuple[str, Path], _Read] = {}
-        self._printed: dict[int, PrintedRank] = {}
-        self._logs: OpenLogs | None = None
         self._due_s = 0.0
         self._first_s: float | None = None
-        self._pane: PaneReader | None = None
         self._pane_due_s = 0.0
         self._to_judge: Mapping[int, tuple[OutputFile, ...]] = {}
         self._as_found: dict[Path, os.stat_result] = {}
@@ -177,7 +129,7 @@ class FollowedRun:
     def _has_work(self) -> bool:
         """Return whether there is a file to read or to search for. It takes no lock: at worst, a turn is late."""
         now = time.monotonic()
-        return bool(self._reads or self._printed or self._logs) or now >= self._due_s or now >= self._pane_due_s
+        return self.curves.has_files or now >= self._due_s or now >= self._pane_due_s
 
     def wait(self, seconds: float) -> None:
         """Wait until the first turn is done, at most ``seconds``."""
@@ -214,19 +166,14 @@ class FollowedRun:
         except Exception as error:  # noqa: BLE001 - as above
             self.failure = error
 
-    @property
-    def printed_files(self) -> tuple[str, ...]:
-        """The files that it prints to."""
-        return tuple(dict.fromkeys(str(path) for rank in list(self._printed.values()) for path in list(rank.files)))
-
     def _read_last_words(self) -> None:
         until = time.monotonic() + LAST_WORDS_S
         if not self._dropped:
-            self._read_known(time.monotonic() + TURN_S)
+            self.curves.read_on(time.monotonic() + TURN_S)
         while self.errors is not None and self.errors.reads_something and not self._dropped:
             ended = time.monotonic() >= until
-            if self._pane is not None:
-                self._pane.read()
+            if self.curves.pane is not None:
+                self.curves.pane.read()
             # Surviving ranks now belong to a run with another name, because the first rank is gone.
             alive = [pid for pid in self.errors.pids if _lives(pid)]
             self.errors.read(alive, time.monotonic(), ended)
@@ -245,17 +192,15 @@ class FollowedRun:
             took = time.monotonic() - began
             self._first_s = began if self._first_s is None else self._first_s
             self._due_s = began + next_search_s(bool(found), began - self._first_s, took)
-            with self.lock:
-                self._take_in(found, min((rank.rank or 0 for rank in run.ranks), default=0))
-                self._take_in_output(printed)
-                self._take_in_logs(log_files(run, own.union(*(item.paths for item in found))))
+            logs = log_files(run, own.union(*(item.paths for item in found)))
+            self.curves.take_in(found, printed, logs, min((rank.rank or 0 for rank in run.ranks), default=0))
             if not run.starting:  # gputop reads the output of what it started itself
                 self._to_judge = printed
                 self._note_sizes(printed)
-        self._read_known(time.monotonic() + TURN_S)
-        if began >= self._pane_due_s and not self._has_values():
+        self.curves.read_on(time.monotonic() + TURN_S)
+        if began >= self._pane_due_s and not self.curves.has_values:
             self._pane_due_s = began + PANE_S
-            self._read_pane(run)
+            self.curves.read_pane(run)
 
     def _note_sizes(self, printed: Mapping[int, tuple[OutputFile, ...]]) -> None:
         """Note what the files contained when they were found: the modules that judge later text are still to be imported."""
@@ -264,24 +209,11 @@ class FollowedRun:
                 with contextlib.suppress(OSError):
                     self._as_found[file.path] = file.path.stat()
 
-    def _read_known(self, until: float) -> None:
-        """Read on in the files that are known."""
-        self._read_sources(until)
-        for rank in self._printed.values():
-            for file in list(rank.files.values()):
-                steps, at = file.read(False, READ_BYTES)
-                with self.lock:
-                    rank.take_in(file, steps, at)
-        if self._logs is not None:
-            self._logs.read(self.lock)
-            with self.lock:
-                self.curves[_LOGS].files = dict(self._logs.files)
-
     def _scan_for_errors(self, run: ProcessRun) -> None:
         if not self._explained:
             return
         if self.errors is None:
-            if not self._to_judge and self._pane is None:
+            if not self._to_judge and self.curves.pane is None:
                 return  # nothing to read: do not import the known texts, which take 2 MiB
             from gputop.untracked.errors import OutputErrors
 
@@ -289,92 +221,9 @@ class FollowedRun:
         if self._to_judge:
             self.errors.follow(self._to_judge, run.started_at, self._as_found)
             self._to_judge = {}
-        if self._pane is not None:
-            self.errors.follow_pane(self._pane.scan, self._pane.pane.identity)
+        if self.curves.pane is not None:
+            self.errors.follow_pane(self.curves.pane.scan, self.curves.pane.pane.identity)
         self.errors.read([rank.pid for rank in run.ranks], time.monotonic())
-
-    def _has_values(self) -> bool:
-        """Return whether there is a curve other than that of a pane."""
-        others = [curve for key, curve in self.curves.items() if key.label not in IN_WINDOWS.values()]
-        return any(collected.metrics for curve in others for collected in curve.ranks.values())
-
-    def _read_pane(self, run: ProcessRun) -> None:
-        from gputop.untracked.windows.panes import PaneReader, pane_of
-
-        pane = pane_of(run)
-        if pane is None:
-            return
-        from gputop.jobs.output.printed_rank import PrintedRank
-
-        if self._pane is None or self._pane.pane != pane:
-            self._pane = PaneReader(pane)
-        steps, at = self._pane.read(), time.time()
-        key = Key(IN_WINDOWS[pane.program], pane.name)
-        with self.lock:
-            curve = self.curves.setdefault(key, Curve(key, identities=frozenset((pane.identity,))))
-            rank = curve.ranks.setdefault(min((rank.rank or 0 for rank in run.ranks), default=0), PrintedRank())
-            for step, metrics in steps:
-                rank.add(step, metrics, at, BACKLOG_POINTS)
-
-    def _read_sources(self, until: float) -> None:
-        for read in list(self._reads.values()):
-            at_end = False
-            while not at_end and time.monotonic() < until:
-                values, at_end = read.source.read()
-                with self.lock:
-                    collected = read.curve.ranks.setdefault(read.rank, Collected())
-                    collected.total_steps, collected.counts_lines = read.source.total_steps, read.source.counts_lines
-                    for value in values:
-                        collected.add(value.step, {value.name: value.value}, value.time or 0.0, BACKLOG_POINTS)
-
-    def _take_in(self, found: list[Found], first_rank: int) -> None:
-        """Combine the sources into curves: sources of one kind, one per rank, are one curve."""
-        known, self._reads = self._reads, {}
-        curves: dict[Key, Curve] = {}
-        places: dict[tuple[str, int], int] = {}
-        leaders: dict[tuple[str, int], Key] = {}
-        for item in sorted(found, key=lambda item: (not item.certain, item.rank or 0, str(item.root)))[:SOURCES]:
-            rank = first_rank if item.rank is None else item.rank
-            key = Key(item.kind.label, str(item.root))
-            if item.certain:
-                place = places[item.kind.label, rank] = places.get((item.kind.label, rank), -1) + 1
-                key = leaders.setdefault((item.kind.label, place), key)
-            curve = curves.setdefault(key, self.curves.get(key) or Curve(key))
-            curve.certain, curve.contested = item.certain, item.contested
-            before = known.get((item.kind.label, item.root))
-            source = before.source if before is not None and before.curve is curve else Source(item.kind, item.paths)
-            source.update(item.paths)
-            curve.files[rank] = source.paths
-            self._reads[item.kind.label, item.root] = _Read(source, curve, rank)
-        kept = {key: curve for key, curve in self.curves.items() if key.label in (OUTPUT, LOG, *IN_WINDOWS.values())}
-        self.curves = curves | kept
-
-    def _take_in_output(self, printed: Mapping[int, tuple[OutputFile, ...]]) -> None:
-        if not printed and not self._printed:
-            return
-        from gputop.jobs.output.printed_rank import PrintedFile, PrintedRank
-        from gputop.untracked.starts import newest_start
-
-        for number, files in printed.items():
-            rank = self._printed.setdefault(number, PrintedRank())
-            for file in files:
-                rank.files.setdefault(file.path, PrintedFile(file.path, TAIL, newest_start))
-        key = Key(OUTPUT, "")
-        curve = self.curves.setdefault(key, Curve(key))
-        curve.ranks = dict(self._printed)
-        curve.files = {number: tuple(rank.files) for number, rank in self._printed.items()}
-        curve.identities = frozenset(file.identity for files in printed.values() for file in files)
-
-    def _take_in_logs(self, found: Mapping[int, tuple[OutputFile, ...]]) -> None:
-        if self._logs is None:
-            if not found:
-                return
-            from gputop.untracked.logs import OpenLogs
-
-            self._logs = OpenLogs()
-        self._logs.take_in(found)
-        curve = self.curves.setdefault(_LOGS, Curve(_LOGS))
-        curve.ranks, curve.identities = dict(self._logs.ranks), self._logs.identities
 
 
 def _lives(pid: int) -> bool:

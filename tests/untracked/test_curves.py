@@ -282,7 +282,7 @@ def test_a_text_log_that_a_process_holds_open_is_its_curve(trainings: Trainings,
 
 def logs_of(reader: UntrackedCurves) -> list[list[Path]]:
     (followed_run,) = reader._followed.values()
-    logs = followed_run._logs
+    logs = followed_run.curves.logs
     return [[*rank.files] for rank in logs.ranks.values()] if logs is not None else []
 
 

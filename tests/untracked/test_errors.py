@@ -23,9 +23,10 @@ from gputop.untracked import ended, followed
 from gputop.untracked import errors as errors_module
 from gputop.untracked.curves import ENDED_MAX, UntrackedCurves, _claims
 from gputop.untracked.errors import OUTLIVED_S, OutputErrors
-from gputop.untracked.followed import Curve, FollowedRun, Key
+from gputop.untracked.followed import FollowedRun
 from gputop.untracked.kinds import IN_WINDOWS
 from gputop.untracked.outputs import OutputFile
+from gputop.untracked.run_curves import Curve, Key
 from gputop.untracked.windows.panes import Pane, PaneReader
 from tests.real_processes import eventually
 
@@ -389,7 +390,7 @@ def test_a_window_that_two_live_runs_print_to_is_neithers() -> None:
         reader.take_in(f"{STEPS}$ \n")
         item.errors = OutputErrors(item.run_id)
         item.errors.follow_pane(reader.scan, PANE.identity)
-        item.curves[key] = Curve(key, identities=frozenset((PANE.identity,)))
+        item.curves.by_key[key] = Curve(key, identities=frozenset((PANE.identity,)))
         item.errors.read((number,), 0.0)
         reader.take_in(f"{STEPS}{TRACEBACK}$ \n")
         item.errors.read((), 1.0, ended=True)

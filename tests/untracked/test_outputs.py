@@ -15,7 +15,7 @@ from gputop.jobs.output.follower import Backlog
 from gputop.jobs.output.printed_rank import PrintedFile, PrintedRank
 from gputop.process import Ancestor, ProcessRank, ProcessRun
 from gputop.snapshot import Rank
-from gputop.untracked import followed, outputs
+from gputop.untracked import outputs, run_curves
 from gputop.untracked.curves import Curves, UntrackedCurves
 from tests.real_processes import eventually
 
@@ -176,7 +176,7 @@ def test_the_curve_begins_at_this_start_in_a_file_that_is_appended_to(printing: 
 
 
 def test_a_long_file_is_read_from_its_end(printing: Printing, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(followed, "TAIL", Backlog(0, 2000))
+    monkeypatch.setattr(run_curves, "TAIL", Backlog(0, 2000))
     (printing.folder / "job.out").write_text("step 7 loss 9.0\n" * 10_000)
     run = run_of(printing.start("job.out"))
     reader, points = UntrackedCurves(), 0
