@@ -23,7 +23,7 @@ from _doctor_live import gpus, own_directory
 from _strangers import REPOSITORY, Answer, Case, is_alarm, judge
 
 from gputop.agent.sampler import Sampler
-from gputop.cli.doctor import explain_logs
+from gputop.cli.doctor.logs import explain_logs
 from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.findings.finding import Finding
 from gputop.snapshot import Snapshot

@@ -108,7 +108,7 @@ def _logs(sets: Sequence[Half], only: Sequence[str]) -> list[Row]:
     from set_aside import cases as set_aside
     from set_aside import posts, posts_later, posts_latest, posts_newest, posts_packages, posts_wordings
 
-    from gputop.cli.doctor import explain_logs
+    from gputop.cli.doctor.logs import explain_logs
 
     rows = []
     parts: dict[str, tuple[Case, ...]] = {

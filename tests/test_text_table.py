@@ -49,6 +49,6 @@ def test_nothing_else_pads_columns_of_text() -> None:
         "doctor/report.py",  # paragraphs that hang behind a name
         "doctor/textbook.py",  # titles that hang behind an id
         "cli/selftest.py",  # each line is printed once it is known
-        "cli/doctor.py",  # one line of progress, overwritten
+        "cli/doctor/progress.py",  # one line of progress, overwritten
     }
     assert found - others == {"terminal_text.py"}

@@ -128,9 +128,9 @@ def _job_command(name: str) -> Callable[[argparse.Namespace], int]:
 
 
 def _doctor(options: argparse.Namespace) -> int:
-    from gputop.cli import doctor
+    from gputop.cli.doctor.command import doctor
 
-    return doctor.doctor(options, machine.sampler_of, machine.leave)
+    return doctor(options, machine.sampler_of, machine.leave)
 
 
 def _selftest(options: argparse.Namespace) -> int:

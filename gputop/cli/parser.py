@@ -60,15 +60,12 @@ def build_parser(only: Literal["", "agent"] | None = None) -> argparse.ArgumentP
 
 def _add_all(commands: Any) -> None:
     """Add every command, in the order of ``--help``."""
-    from gputop.cli import completion, doctor, selftest
-    from gputop.cli.arguments import jobs, live, machine, runs
+    from gputop.cli import completion, selftest
+    from gputop.cli.arguments import doctor, jobs, live, machine, runs
 
     for add in (jobs.add_run, jobs.add_demo, jobs.add_launch, jobs.add_jobs, runs.add_runs):
         add(commands)
-    diagnosis = doctor.add_parser(commands)
-    add_reading(diagnosis, asks=True)
-    add_hosts(diagnosis, reads=True)
-    for add in (live.add_where, live.add_profile, machine.add_pick):
+    for add in (doctor.add_doctor, live.add_where, live.add_profile, machine.add_pick):
         add(commands)
     add_reading(selftest.add_parser(commands))
     for add in (machine.add_recordings, machine.add_export):

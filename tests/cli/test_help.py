@@ -19,7 +19,7 @@ from gputop.recipes.catalogue import RECIPES, find
 
 COLUMNS = 80
 EXAMPLE = re.compile(r"^  (gputop\b.*)$", re.MULTILINE)
-ADD_ONE = "add an example in gputop/cli/arguments/ (doctor: gputop/cli/doctor.py)"
+ADD_ONE = "add an example in gputop/cli/arguments/"
 
 
 def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:

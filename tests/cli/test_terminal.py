@@ -41,7 +41,8 @@ _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029
 
 DRIVER = """
 import base64, json, os, pty, sys
-import gputop.cli.doctor, gputop.cli.jobs, gputop.cli.main, gputop.cli.output.once, gputop.cli.runs, gputop.doctor.diagnosis
+import gputop.cli.doctor.machine, gputop.cli.jobs, gputop.cli.main, gputop.cli.output.once, gputop.cli.runs
+import gputop.doctor.diagnosis
 import gputop.agent.sampler, gputop.doctor.report, gputop.doctor.rules
 for arguments, typed in json.load(sys.stdin):
     pid, master = pty.fork()

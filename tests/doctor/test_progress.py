@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from gputop.cli.doctor import _Progress
+from gputop.cli.doctor.progress import Progress
 from gputop.doctor.findings.finding import Undecided
 from gputop.doctor.watch import Outcome
 
@@ -33,5 +33,5 @@ def test_a_time_is_named_only_where_one_is_known(
     terminal = Tty()
     monkeypatch.setattr(sys, "stderr", terminal)
     undecided = tuple(Undecided(None, f"case {number}", seconds) for number, seconds in enumerate(needs_s))
-    _Progress(as_json=False).see(Outcome((), None, undecided=undecided))
+    Progress(as_json=False).see(Outcome((), None, undecided=undecided))
     assert terminal.getvalue().rpartition("\r")[2] == words

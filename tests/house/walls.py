@@ -190,14 +190,16 @@ _TABLE = {
     # The command line: passes each command to the package that executes it.
     "cli/arguments": "agent errors",
     "cli/across": "ground doctor doctor/findings hosts jobs joined over_hosts recipes",
+    "cli/doctor": (
+        "ground agent cli/arguments cli/stored doctor doctor/findings doctor/logs/meaning doctor/preflight jobs/output sources"
+    ),
     "cli/launching": "ground agent jobs recipes",
     "cli/live": "ground profiles",
     "cli/output": "ground hosts joined",
     "cli/stored": ("ground untracked history tracking/gpus tracking/journal tracking/reader tui/drawing tui/drawing/runs"),
     "cli": (
-        "ground agent cli/across cli/arguments cli/launching cli/live cli/output cli/stored doctor doctor/findings"
-        " doctor/logs/meaning doctor/preflight export gputop hosts hosts/prometheus jobs jobs/output"
-        " over_hosts recipes selftest sources tracking/reader tui tui/state where"
+        "ground agent cli/across cli/arguments cli/doctor cli/launching cli/live cli/output cli/stored export gputop hosts"
+        " hosts/prometheus jobs jobs/output over_hosts recipes selftest sources tracking/reader tui tui/state where"
     ),
     "__main__": "agent cli tui",
 }

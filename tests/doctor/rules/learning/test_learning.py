@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from gputop.cli.doctor import explain_logs
+from gputop.cli.doctor.logs import explain_logs
 from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.evidence.levels import FIRST_STRETCHES, STRETCHES_MAX, Levels
 from gputop.history.metrics import MetricMemory

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gputop.cli.doctor import explain_logs
+from gputop.cli.doctor.logs import explain_logs
 from gputop.tracking.printed.rates import paces, whole_times
 from gputop.tracking.printed.transcript import Transcript
 
