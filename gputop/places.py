@@ -11,6 +11,7 @@ import stat
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
+from typing import BinaryIO
 
 TEXT_MAX_BYTES = 1 << 20
 """The largest file that is read as a user's text."""
@@ -96,6 +97,27 @@ def read_text(path: Path, private: bool = False) -> str:
     if len(content) > TEXT_MAX_BYTES:
         raise OSError(errno.EFBIG, "it is larger than a megabyte", str(path))
     return content.decode("utf-8")
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a regular file for reading. Never follows a link, and never waits for a pipe or a device.
+
+    Raises:
+        OSError: it cannot be opened, or is of another kind.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise OSError(errno.ELOOP, "it is a link", str(path)) from error
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(errno.EINVAL, "it is not a file", str(path))
+        return os.fdopen(handle, "rb")
+    except OSError:
+        os.close(handle)  # os.fdopen leaves that of a directory open
+        raise
 
 
 def replace_file(path: Path, content: bytes, *, keep_link: bool = False) -> None:

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import os
+import re
+import socket
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from gputop.errors import GputopError
 from gputop.jobs import record, store
-from gputop.places import config_path, jobs_dir, make_private_dir, replace_file, state_dir
+from gputop.places import config_path, jobs_dir, make_private_dir, open_regular, replace_file, state_dir
 from gputop.recipes import own_commands
 from gputop.recipes.catalogue import Launch
+from gputop.tracking.gpus import record as gpu_record
+from gputop.tracking.profiling import exchange
+from gputop.tracking.reader import kept
+from gputop.tracking.reader.launched import recipe_of
+from gputop.tracking.reader.runs import RunReader
+from gputop.tracking.reader.stopped import UNKNOWN, job_end
+from gputop.tui.state.layout import Layout, read_layout
 from tests.jobs.test_store import ended, launch, nothing_left
 
 assert nothing_left
@@ -140,3 +149,54 @@ def test_the_state_directory_follows_the_environment(tmp_path: Path, monkeypatch
         assert state_dir() == tmp_path / home / "runs"
         monkeypatch.delenv("GPUTOP_DIR")
     assert state_dir({"HOME": "/home/c"}) == Path("/home/c/.local/state/gputop")
+
+
+def _socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(str(path))
+
+
+OTHER_KINDS: Mapping[str, Callable[[Path], object]] = {
+    "folder": Path.mkdir,
+    "pipe": os.mkfifo,
+    "socket": _socket,
+    "link": lambda path: path.symlink_to("/etc/passwd"),
+    "link to nowhere": lambda path: path.symlink_to("/nowhere"),
+    "link to a device": lambda path: path.symlink_to("/dev/zero"),
+    "link to itself": lambda path: path.symlink_to(path),
+}
+
+
+def open_descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("kind", OTHER_KINDS)
+def test_nothing_but_a_file_is_opened_as_one(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not one reader waits for a pipe, follows a link, or leaves a descriptor open. A screen reads these files for days."""
+    monkeypatch.setenv("GPUTOP_DIR", str(tmp_path))
+    run, job = tmp_path / "runs" / "r", jobs_dir() / "j"
+    for directory in (run, job):
+        directory.mkdir(parents=True, mode=0o700)
+    squatted = (
+        tmp_path / "layout.json",
+        *(job / name for name in (record.SPEC, record.STATUS)),
+        *(run / name for name in ("labels.json", "rank-00000.gpr", "rank-00000.gpr.kept", "GPU-0.gpu", "request")),
+    )
+    for path in squatted:
+        OTHER_KINDS[kind](path)
+        with pytest.raises(OSError, match=re.escape(str(path))):
+            open_regular(path)
+    before = open_descriptors()
+    reader = RunReader()
+    assert read_layout() == Layout()
+    assert record.read_json(job / record.STATUS) is None
+    assert (job_end("j"), recipe_of("j")) == (UNKNOWN, None)
+    assert reader.poll().runs == ()
+    assert "rank-00000.gpr" in reader.unreadable()["r"]
+    assert kept.load(run / "rank-00000.gpr", 2) is None
+    assert gpu_record.read(run) == {}
+    assert exchange.take_request(run / "request") is None
+    reader.close()
+    assert open_descriptors() == before

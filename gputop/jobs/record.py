@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from gputop.errors import UsageError
-from gputop.places import jobs_dir, replace_file
+from gputop.places import jobs_dir, open_regular, replace_file
 from gputop.wire import FormatError, parse_json
 
 SPEC = "spec.json"
@@ -84,7 +84,7 @@ def overwrite_json(path: Path, data: dict[str, Any]) -> None:
         OSError: the new content is longer than the old, or there is no such file.
     """
     content = json.dumps(data).encode()
-    handle = os.open(path, os.O_WRONLY | _NO_FOLLOW)
+    handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK | _NO_FOLLOW)
     try:
         size = os.fstat(handle).st_size
         if len(content) > size:
@@ -98,12 +98,11 @@ def load_json(path: Path, private: bool = False) -> dict[str, Any]:
     """Return the JSON object in ``path``. ``private``: nobody else may have written it.
 
     Raises:
-        OSError: the file cannot be read, is a link, or is not private.
+        OSError: the file cannot be read, is a link or anything else, or is not private.
         ValueError: it contains anything else; the message is written to follow the name of the file.
     """
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | _NO_FOLLOW)  # a FIFO must not block a reader
-    with os.fdopen(handle, "rb") as file:
-        found = os.fstat(handle)
+    with open_regular(path) as file:
+        found = os.fstat(file.fileno())
         if private and (found.st_uid != os.geteuid() or found.st_mode & 0o022):
             raise PermissionError(f"{path} can be written by other users")
         content = file.read(FILE_BYTES + 1)

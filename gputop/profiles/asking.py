@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gputop.places import make_private_dir, state_dir
+from gputop.places import make_private_dir, replace_file, state_dir
 from gputop.profiled import Profile, refused
 from gputop.profiles import reduced
 from gputop.profiles.trace import Trace, joined, parse
@@ -165,9 +165,7 @@ def _keep(traces: Sequence[Trace], directory: Path, rank: int) -> Path:
     """Write the trace as Perfetto reads it, and return where."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
     path = directory / f"profile-rank-{rank}-{stamp}.json.gz"
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with os.fdopen(fd, "wb") as file:
-        file.write(gzip.compress(json.dumps(joined(list(traces))).encode(), 6))
+    replace_file(path, gzip.compress(json.dumps(joined(list(traces))).encode(), 6))
     return path
 
 

@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from gputop.places import open_regular
 from gputop.untracked.files import mlflow_database
 from gputop.untracked.files.values import metric_name
 from gputop.untracked.files.wandb import RunFile
@@ -116,8 +117,7 @@ def _parsed(text: bytes) -> Any:
 def _text(path: Path) -> str | None:
     """Return the beginning of a small file; None if it cannot be read."""
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
-        with os.fdopen(handle, "rb") as file:
+        with open_regular(path) as file:
             return file.read(4 * TEXT_CHARACTERS).decode("utf-8", "replace").strip()
     except OSError:
         return None

@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from gputop.places import open_regular
 from gputop.tracking.journal import size_limit
 from gputop.wire import FormatError, parse_json
 
@@ -103,14 +104,12 @@ def _path(directory: Path, uuid: str) -> Path | None:
 
 def _readings(path: Path) -> list[Reading]:
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open_regular(path) as file:
+            if os.fstat(file.fileno()).st_uid != os.geteuid():
+                return []
+            lines = file.read(FILE_BYTES_MAX).splitlines()
     except OSError:
         return []
-    with os.fdopen(handle, "rb") as file:
-        known = os.fstat(handle)
-        if not stat.S_ISREG(known.st_mode) or known.st_uid != os.geteuid():
-            return []
-        lines = file.read(FILE_BYTES_MAX).splitlines()
     found = [reading for line in lines if (reading := _reading(path.name.removesuffix(SUFFIX), line)) is not None]
     return sorted(found, key=lambda reading: reading.time)
 

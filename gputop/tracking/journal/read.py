@@ -39,7 +39,7 @@ def open_checked(path: Path) -> int:
     Raises:
         OSError: it is gone, is a link, is not a regular file, or belongs to another user.
     """
-    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     found = os.fstat(fd)
     if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
         os.close(fd)
@@ -331,12 +331,12 @@ def salvage(reader: JournalReader, archive: Path, ring: Path) -> bool:
     live, capacity = reader.live, reader._ring_header.capacity
     safe = max(0, -(-(live.head - capacity + form.SEGMENT_BYTES) // form.SEGMENT_BYTES) * form.SEGMENT_BYTES)
     position = live.flushed if live.flushed >= live.head - capacity + form.SEGMENT_BYTES else safe
+    target = source = -1
     try:
-        target = os.open(archive, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        target = os.open(archive, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+        if not os.path.samestat(os.fstat(target), os.fstat(reader._archive)):
+            return False  # another file has taken its place since it was read
         source = open_checked(ring)
-    except OSError:
-        return False
-    try:
         while position < live.head:
             end = min(live.head, (position // capacity + 1) * capacity)
             raw = os.pread(source, end - position, form.RING_DATA_OFFSET + position % capacity)
@@ -351,5 +351,6 @@ def salvage(reader: JournalReader, archive: Path, ring: Path) -> bool:
     except OSError:
         return False
     finally:
-        os.close(target)
-        os.close(source)
+        for handle in (target, source):
+            if handle >= 0:
+                os.close(handle)

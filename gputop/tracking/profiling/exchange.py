@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gputop.places import replace_file
+from gputop.places import open_regular, replace_file
 from gputop.tracking.journal import places, size_limit
 
 STEPS_MAX = 10
@@ -76,10 +76,9 @@ def read(path: Path) -> dict[str, Any]:
         ValueError: it is damaged.
     """
     _check_directory(path.parent)
-    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
-    with os.fdopen(fd, "rb") as file:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o022:
+    with open_regular(path) as file:
+        found = os.fstat(file.fileno())
+        if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o022:
             raise PermissionError(1, "not a file that only this user can write", str(path))
         if found.st_size > PAPER_BYTES_MAX:
             raise ValueError(f"{path} is too large")

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from gputop.places import replace_file
+from gputop.places import open_regular, replace_file
 from gputop.snapshot import ENDED_STATES, Points, Rank
 from gputop.tracking.journal.places import is_ours
 from gputop.tracking.reader.decimate import Decimator
@@ -124,9 +124,9 @@ def load(archive: Path, points: int) -> KeptLog | None:
     if points > KEPT_POINTS:
         return None
     try:
-        handle = os.open(_path_of(archive), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(handle, "rb") as file:
-            if os.fstat(handle).st_uid != os.geteuid() or os.fstat(handle).st_size > KEPT_BYTES:
+        with open_regular(_path_of(archive)) as file:
+            found = os.fstat(file.fileno())
+            if found.st_uid != os.geteuid() or found.st_size > KEPT_BYTES:
                 return None
             head = decode(Head, parse_json(file.readline(_HEAD_BYTES)))
             journal = archive.lstat()
@@ -139,10 +139,10 @@ def load(archive: Path, points: int) -> KeptLog | None:
                 return KeptLog(archive, head, ())
             if not head.has_points:
                 return None
-            found = decode(_Tail, parse_json(file.readline())).points
-            if any(not len(part.steps) == len(part.times) == len(part.values) for part in found):
+            points_kept = decode(_Tail, parse_json(file.readline(KEPT_BYTES))).points
+            if any(not len(part.steps) == len(part.times) == len(part.values) for part in points_kept):
                 return None
-            return KeptLog(archive, head, found)
+            return KeptLog(archive, head, points_kept)
     except (OSError, FormatError):
         return None
 

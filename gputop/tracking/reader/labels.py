@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from gputop.errors import UsageError
-from gputop.places import replace_file
+from gputop.places import open_regular, replace_file
 from gputop.wire import FormatError, parse_json
 
 FILE = "labels.json"
@@ -44,10 +43,9 @@ NONE = Labels()
 def read(directory: Path) -> Labels:
     """Return the labels in a run's directory; none where the file is missing, damaged, or not this user's."""
     try:
-        handle = os.open(directory / FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(handle, "rb") as file:
-            found = os.fstat(handle)
-            ours = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and found.st_size <= FILE_BYTES
+        with open_regular(directory / FILE) as file:
+            found = os.fstat(file.fileno())
+            ours = found.st_uid == os.geteuid() and found.st_size <= FILE_BYTES
             data = parse_json(file.read(FILE_BYTES)) if ours else None
     except (OSError, FormatError):
         return NONE

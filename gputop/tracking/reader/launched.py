@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from gputop.places import jobs_dir
+from gputop.places import jobs_dir, open_regular
 from gputop.wire import parse_json
 
 RECORD_BYTES = 1 << 20
@@ -20,8 +20,7 @@ def recipe_of(job_id: str) -> str | None:
     if not job_id or os.sep in job_id or job_id.startswith("."):
         return None
     try:
-        handle = os.open(jobs_dir() / job_id / "spec.json", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(handle, "rb") as file:
+        with open_regular(jobs_dir() / job_id / "spec.json") as file:
             spec = parse_json(file.read(RECORD_BYTES))
     except (OSError, ValueError):
         return None

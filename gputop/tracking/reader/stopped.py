@@ -10,8 +10,9 @@ import os
 import signal
 from dataclasses import dataclass, replace
 
-from gputop.places import jobs_dir
+from gputop.places import jobs_dir, open_regular
 from gputop.snapshot import FAILED_STATES, Rank, Run, RunState, worst
+from gputop.tracking.reader.launched import RECORD_BYTES
 from gputop.wire import parse_json
 
 
@@ -39,9 +40,8 @@ def job_end(job_id: str) -> JobEnd:
     if not job_id or os.sep in job_id or job_id.startswith("."):
         return UNKNOWN
     try:
-        handle = os.open(jobs_dir() / job_id / "status.json", os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
-        with os.fdopen(handle, encoding="utf-8") as file:
-            status = parse_json(file.read())
+        with open_regular(jobs_dir() / job_id / "status.json") as file:
+            status = parse_json(file.read(RECORD_BYTES))
     except (OSError, ValueError):
         return UNKNOWN
     if not isinstance(status, dict):

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import stat
 import threading
 from collections.abc import Collection
 from dataclasses import asdict, dataclass, fields, replace
@@ -56,10 +54,7 @@ def file() -> Path:
 def read_layout() -> Layout:
     """Return the remembered layout, without what cannot be read or does not fit."""
     try:
-        handle = os.open(file(), os.O_RDONLY | os.O_NONBLOCK)
-        with os.fdopen(handle, "rb") as opened:
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
-                return Layout()
+        with places.open_regular(file()) as opened:
             data = json.loads(opened.read(_BYTES_MOST))
     except (OSError, ValueError, RecursionError):
         return Layout()
