@@ -231,12 +231,14 @@ class Sampler:
 
     def _unreadable(self) -> tuple[Problem, ...]:
         """Return a note on the runs that cannot be read; a run that is just being created may be whole at the next poll."""
-        found = self._runs.unreadable() if self._runs is not None else {}
-        if not found:
+        if self._runs is None:
             return ()
-        from gputop.tracking.reader.unreadable import note_of
+        runs, labels = self._runs.unreadable(), self._runs.unreadable_labels()
+        if not runs and not labels:
+            return ()
+        from gputop.tracking.reader.unreadable import notes_of
 
-        return note_of(found)
+        return notes_of(runs, labels)
 
     def _add_printed_runs(self, update: RunUpdate) -> RunUpdate:
         """Add the runs of jobs that keep no journal, as parsed from their output."""

@@ -39,7 +39,9 @@ from gputop.sources.recording import Recorder, read_recording
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal import identity
 from gputop.tracking.journal.writing.files import OpenJournal
+from gputop.tracking.reader import labels
 from gputop.tracking.reader.runs import RunReader
+from gputop.tracking.reader.unreadable import notes_of
 from gputop.tui.state.settings import Settings
 from gputop.tui.state.settings_file import Loaded, read_settings, save_settings
 from gputop.wire import parse_json
@@ -115,6 +117,7 @@ def use_everything(home: Home) -> None:
     reader.poll()
     listed = runs_command.list_text(update.runs)
     assert "name-good" in listed
+    notes_of(reader.unreadable(), reader.unreadable_labels())
     for run in update.runs:
         show_lines(run, {})
         plot(run, [points for points in update.points if points.run_id == run.run_id])
@@ -190,6 +193,38 @@ def test_runs_of_another_version_are_named_on_the_screen_and_the_rest_is_shown(
     assert [note.message for note in sampler.take().notes] == [f"Run odd cannot be read: {reader.unreadable()['odd']}."]
     odd.unlink()
     assert not sampler.take().notes
+
+
+def test_damaged_labels_are_named_and_never_replaced(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    for run_id in ("other", "x"):
+        write_run(home, run_id)
+        assert main(["runs", "rename", run_id, f"mine-{run_id}"]) == 0
+    capsys.readouterr()
+    file = home.runs / "x" / labels.FILE
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-5])
+    problem = f"The name and tags given to run x cannot be read: {file}: not JSON: "
+    for command in (["runs"], ["runs", "show", "x"]):
+        assert main(command) == 0
+        said = capsys.readouterr()
+        assert "name-x" in said.out, "the name that the script gave it"
+        assert said.err.count(problem) == 1
+        assert said.err.count("Move that file away to silence this message.") == 1
+    for command in (["runs", "rename", "x", "new"], ["runs", "tag", "x", "new"], ["runs", "tag", "x", "new", "--remove"]):
+        assert main(command) == 1
+        said = capsys.readouterr()
+        assert said.out == ""
+        assert said.err.count(problem) == 1
+        assert "gputop: Run x keeps the labels that it has. Repair the file, or move it away." in said.err
+        assert file.read_bytes() == whole[:-5]
+    sampler = Sampler(NoSource(Problem("none", "no driver", "")), 1.0, runs=RunReader())
+    shot = sampler.take()
+    assert [note.message.startswith(problem) for note in shot.notes] == [True]
+    assert once_text(shot).count(problem) == 1
+    file.write_bytes(whole)  # in place: its directory does not change
+    shot = sampler.take()
+    assert not shot.notes
+    assert {run.name for run in shot.runs} >= {"mine-other", "mine-x"}
 
 
 @FUZZ

@@ -185,11 +185,15 @@ def test_points_end_at_the_time_of_the_question_however_fast_a_run_logs() -> Non
     assert list(points_of(shelf, (older,), "x")) == [older]
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{", '{"name": 3, "added": "x", "removed": [4]}', "x" * 100_000, '{"name": ""}'])
-def test_a_damaged_file_of_labels_says_nothing(home: Home, content: str) -> None:
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{", '{"name": 3}', '{"added": "x"}', '{"removed": [4]}', "9" * 100_000, '{"name": ""}']
+)
+def test_a_damaged_file_of_labels_cannot_be_read(home: Home, content: str) -> None:
     (home.runs / "x").mkdir(parents=True, mode=0o700)
+    assert labels.read(home.runs / "x") == labels.NONE
     (home.runs / "x" / labels.FILE).write_text(content)
-    assert labels.read(home.runs / "x") == labels.Labels()
+    with pytest.raises(labels.UnreadableError, match=str(home.runs / "x" / labels.FILE)):
+        labels.read(home.runs / "x")
 
 
 def test_labels_are_bounded(tmp_path: Path, lenet: Home, capsys: pytest.CaptureFixture[str]) -> None:
@@ -197,8 +201,9 @@ def test_labels_are_bounded(tmp_path: Path, lenet: Home, capsys: pytest.CaptureF
     assert "is empty" in said(capsys, "rename", "lenet", " ", code=2)
     assert "too many tags" in said(capsys, "tag", "lenet", *map(str, range(200)), code=2)
     (lenet.runs / "first" / labels.FILE).symlink_to(tmp_path / "elsewhere")
-    assert said(capsys, "rename", "lenet", "mine") == "first: mine\n"
-    assert not (tmp_path / "elsewhere").exists(), "a link is replaced, not followed"
+    assert "labels.json: it is a link." in said(capsys, "rename", "lenet", "mine", code=1)
+    assert not (tmp_path / "elsewhere").exists(), "a link is not followed"
+    (lenet.runs / "first" / labels.FILE).unlink()
 
 
 def test_runs_are_listed_with_tags_and_by_a_filter(home: Home, capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,7 +19,7 @@ def rename(name: str, new_name: str) -> str:
 
     Raises:
         UsageError: there is no such run, it is not kept on disk, or the name is empty or too long.
-        GputopError: the name cannot be written.
+        GputopError: the name cannot be written, or the labels that it has cannot be read.
     """
     run, found = _relabel(name, lambda known: labels.renamed(known, new_name))
     return printable(f"{run.run_id}: {found.name}")
@@ -30,7 +30,7 @@ def tag(name: str, tags: Sequence[str], *, remove: bool) -> str:
 
     Raises:
         UsageError: there is no such run, it is not kept on disk, or a tag is empty or too long, or there are too many.
-        GputopError: the tags cannot be written.
+        GputopError: the tags cannot be written, or those that it has cannot be read.
     """
     run, found = _relabel(name, lambda known: labels.retagged(known, tags, remove=remove))
     return printable(f"{run.run_id}: {', '.join(found.tags(own_tags(run))) or 'no tags'}")
@@ -45,7 +45,10 @@ def _relabel(name: str, change: Callable[[Labels], Labels]) -> tuple[Run, Labels
             f"Run {run.run_id} is not kept on disk.",
             "It exists only while its process runs, so it cannot be renamed or tagged.",
         )
-    found = change(labels.read(directory))
+    try:
+        found = change(labels.read(directory))
+    except labels.UnreadableError as error:
+        raise GputopError(f"Run {run.run_id} keeps the labels that it has.", "Repair the file, or move it away.") from error
     try:
         labels.write(directory, found)
     except OSError as error:

@@ -10,11 +10,11 @@ from gputop.errors import GputopError, UsageError, describe_unexpected
 from gputop.snapshot import LIVE_STATES, Points, Run
 from gputop.terminal_text import printable
 from gputop.tracking.reader.runs import RunReader
+from gputop.tracking.reader.unreadable import SILENCE, labels_sentence, sentence
 from gputop.tracking.reader.update import RunUpdate
 
 EVERYTHING = 1 << 62
 """A number of points or runs that means no decimation and no limit."""
-_SILENCE = "Move that file away to silence this message."
 
 
 class Shelf:
@@ -41,10 +41,11 @@ class Shelf:
         return {**self._lost, **self.reader.unreadable()}
 
     def tell_unreadable(self, *run_ids: str) -> None:
-        """Report on standard error the runs that cannot be read; only those in ``run_ids`` if any are given."""
-        for run_id, why in self.unreadable().items():
-            if not run_ids or run_id in run_ids:
-                print(printable(f"gputop: Run {run_id} cannot be read: {why}. {_SILENCE}"), file=sys.stderr)
+        """Report on standard error what of the runs cannot be read; only of those in ``run_ids`` if any are given."""
+        for say, found in ((sentence, self.unreadable()), (labels_sentence, self.reader.unreadable_labels())):
+            for run_id, why in found.items():
+                if not run_ids or run_id in run_ids:
+                    print(printable(f"gputop: {say(run_id, why)} {SILENCE}"), file=sys.stderr)
 
     def live(self, name: str | None) -> Run:
         """Return the run with this id or name, or the newest live one.
@@ -76,7 +77,7 @@ class Shelf:
             return run
         why = self.unreadable().get(name)
         if why is not None:
-            raise GputopError(f"Run {name} cannot be read: {why}.", _SILENCE)
+            raise GputopError(sentence(name, why), SILENCE)
         raise UsageError(f"There is no run {name!r}.", "gputop runs lists them.")
 
 

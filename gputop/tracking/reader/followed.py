@@ -29,11 +29,22 @@ class Followed:
     finished: Run | None = None
     """The run once all of its ranks are read to their end, before its job's record is read."""
     labels: Labels = run_labels.NONE
+    labels_problem: str | None = None
+    """Why they cannot be read: the file and the reason."""
 
     @property
     def alive(self) -> bool:
         """Whether the process of one of its ranks lives."""
         return any(log.alive for log in self.logs.values())
+
+    def read_labels(self, directory: Path) -> None:
+        """Read the labels in the run's directory; those that cannot be read count as none."""
+        try:
+            found, self.labels_problem = run_labels.read(directory), None
+        except run_labels.UnreadableError as error:
+            found, self.labels_problem = run_labels.NONE, str(error)
+        if found != self.labels:
+            self.labels, self.finished = found, None
 
     def newest(self) -> list[RankLog | KeptLog]:
         """Return each rank's latest attempt, by rank."""

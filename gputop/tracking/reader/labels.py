@@ -1,6 +1,7 @@
 """Labels that the user gives a run from outside: another name, and tags added or removed. One small file next to its journals.
 
-The journals stay as the training wrote them: it may be writing them now. Readers of the run apply the file.
+The journals stay as the training wrote them: it may be writing them now. Readers of the run apply the file. One that cannot be
+read is named, and never replaced.
 """
 
 from __future__ import annotations
@@ -40,19 +41,37 @@ class Labels:
 NONE = Labels()
 
 
+class UnreadableError(Exception):
+    """A file of labels cannot be read. The message names the file and the reason."""
+
+
 def read(directory: Path) -> Labels:
-    """Return the labels in a run's directory; none where the file is missing, damaged, or not this user's."""
+    """Return the labels in a run's directory; none if there is no file.
+
+    Raises:
+        UnreadableError: they cannot be read; whoever wrote them anew would lose them.
+    """
+    path = directory / FILE
     try:
-        with open_regular(directory / FILE) as file:
-            found = os.fstat(file.fileno())
-            ours = found.st_uid == os.geteuid() and found.st_size <= FILE_BYTES
-            data = parse_json(file.read(FILE_BYTES)) if ours else None
-    except (OSError, FormatError):
+        with open_regular(path) as file:
+            if os.fstat(file.fileno()).st_uid != os.geteuid():
+                raise UnreadableError(f"{path}: it belongs to another user")
+            content = file.read(FILE_BYTES + 1)
+        if len(content) > FILE_BYTES:
+            raise UnreadableError(f"{path}: it is too large")
+        data = parse_json(content)
+    except (FileNotFoundError, NotADirectoryError):
         return NONE
+    except OSError as error:
+        raise UnreadableError(f"{path}: {error.strerror or error}") from error
+    except FormatError as error:
+        raise UnreadableError(f"{path}: {error}") from error
     if not isinstance(data, dict):
-        return NONE
-    name = data.get("name")
-    return Labels(name if _is_label(name) else None, _texts(data.get("added")), _texts(data.get("removed")))
+        raise UnreadableError(f"{path}: it holds no labels")
+    name, added, removed = data.get("name"), data.get("added") or [], data.get("removed") or []
+    if not (name is None or _is_label(name)) or not _are_labels(added) or not _are_labels(removed):
+        raise UnreadableError(f"{path}: its name or tags are no text")
+    return Labels(name, tuple(added), tuple(removed))
 
 
 def renamed(labels: Labels, name: str) -> Labels:
@@ -109,5 +128,5 @@ def _is_utf8(text: str) -> bool:
     return True
 
 
-def _texts(value: object) -> tuple[str, ...]:
-    return tuple(item for item in value if _is_label(item))[:TAGS] if isinstance(value, list) else ()
+def _are_labels(value: object) -> bool:
+    return isinstance(value, list) and len(value) <= TAGS and all(map(_is_label, value))

@@ -85,6 +85,11 @@ class RunReader:
             if os.path.lexists(path)
         }
 
+    def unreadable_labels(self) -> dict[str, str]:
+        """Return run id -> file and reason, for the followed runs whose labels cannot be read."""
+        found = ((run.run_id, run.labels_problem) for run in self._followed.values())
+        return {run_id: why for run_id, why in found if why is not None}
+
     def poll(self, lost: Lost = raise_lost) -> RunUpdate:
         """Return all followed runs, and the new points since the last poll.
 
@@ -190,16 +195,14 @@ class RunReader:
         if not self._changed(directory) and not self._unsettled(followed):
             return
         followed.changed_ns = self._mtimes.get(directory, 0)
-        found = run_labels.read(directory)
-        if found != followed.labels:
-            followed.labels, followed.finished = found, None
+        followed.read_labels(directory)
         for entry in places.entries(directory):
             if _RANK_FILE.fullmatch(entry.name):
                 self._open(followed, Path(entry.path), None)
 
     def _unsettled(self, followed: Followed) -> bool:
-        """Return whether a file of this run was no journal (yet): it may have been read while it was being created."""
-        return any(self._is_open_question(path) for path in followed.files)
+        """Return whether a file of this run could not be read (yet): it may have been read while it was being created."""
+        return followed.labels_problem is not None or any(self._is_open_question(path) for path in followed.files)
 
     def _is_open_question(self, path: Path) -> bool:
         return path in self.problems or path in self._empty
