@@ -63,6 +63,14 @@ class _GroupJudged(NamedTuple):
     """The judgements of the rules that judge rarely."""
     abstained: tuple[tuple[tuple[str, str], Judgement], ...]
     """Repeated while it is not the group's turn, so that abstentions do not flicker."""
+    known: tuple[object, ...]
+    """What was known of the group: once there is more, every rule judges it at once."""
+
+
+def _known_of(group: RankGroup) -> tuple[object, ...]:
+    """Return what changes only while a run starts: its ranks, their devices, and of which facts their journals tell."""
+    ranks = [(member.pid, member.main, tuple(member.journal.facts) if member.journal else ()) for member in group.members]
+    return (group.visible_count, len(group.processes), *ranks)
 
 
 def _next_judgement_s(now: float, rule: Rule, known: _Judged | None) -> float:
@@ -192,12 +200,14 @@ class Doctor:
                 yield from last.abstained
                 continue
             before = last.by_rule if last is not None else {}
+            known_of = _known_of(group)
+            is_news = last is not None and last.known != known_of
             by_rule: dict[str, _Judged] = {}
             abstained = []
             for rule in GROUP_RULES:
                 if rule.every_s and rule.id not in suspected:
                     known = before.get(rule.id)
-                    if known is None or now >= known.until or self._all_now:
+                    if known is None or now >= known.until or self._all_now or is_news:
                         known = self._judge_rarely(rule, group, now, known)
                     by_rule[rule.id] = known
                     if not known.judgements:
@@ -208,7 +218,7 @@ class Doctor:
                 if isinstance(judgement, Abstained):
                     abstained.append((key, judgement))
                 yield key, judgement
-            kept[group.key] = _GroupJudged(by_rule, tuple(abstained))
+            kept[group.key] = _GroupJudged(by_rule, tuple(abstained), known_of)
         self._groups_judged = kept
 
     def _judge_rarely(self, rule: Rule, group: RankGroup, now: float, known: _Judged | None) -> _Judged:

@@ -27,6 +27,7 @@ from gputop.doctor.rules.data_parallel.batches import good_batch, split_rows
 from gputop.snapshot import Host, Problem, Snapshot
 from tests import samples
 from tests.doctor.rules import test_faults as faults
+from tests.doctor.scenes import dp
 from tests.doctor.scenes.base import gpus, ids, journal, play, rank, scene, single, use
 from tests.fuzzing import examples
 
@@ -57,6 +58,18 @@ def test_a_fault_that_flickers_is_never_shown():
         return fault(second) if second % 8 else mended(second)
 
     assert all(findings == () for findings in play(flicker, 40))
+
+
+@pytest.mark.parametrize("told_at", range(10, 16))
+def test_new_facts_of_a_run_are_judged_in_the_reading_that_brings_them(told_at):
+    def tells(second):
+        shot = dp.one_id(second)
+        silent = tuple(replace(run, ranks=tuple(replace(rank, facts={}) for rank in run.ranks)) for run in shot.runs)
+        return shot if second >= told_at else replace(shot, runs=silent)
+
+    said = play(tells, told_at + 2)
+    assert "B12" not in ids(said[told_at - 1])
+    assert "B12" in ids(said[told_at])
 
 
 def test_a_likely_finding_waits_for_three_observations_however_long_they_take():

@@ -60,7 +60,9 @@ between_cells = stands("other", *EVENT_LOOP, facts={"frameworks": ["ipykernel"]}
 at_the_prompt = stands("other")
 uploads = stands("other", "ssl.py:1100 read", "train.py:90 upload_weights", "train.py:95 main")
 waits_for_a_person = stands("other", "train.py:77 serve_results", "train.py:90 main")
-suspended_alone = stands("other", "train.py:77 main", state="T")
+suspended_alone = stands("other", "train.py:77 main", state="T", cpu_percent=0.0)
+limited_by_stops = stands("other", "train.py:77 main", state="T", cpu_percent=18.0)
+"""cpulimit stops and continues a process ten times a second; most readings find it stopped."""
 
 # ---- several ranks
 
@@ -92,7 +94,7 @@ def silent_rank(second: int) -> Snapshot:
 def traced(second: int) -> Snapshot:
     """gdb holds rank 1."""
     base = ddp(second, frozen=True)
-    return replace(base, processes=tuple(replace(p, state="t") if p.rank == 1 else p for p in base.processes))
+    return replace(base, processes=tuple(replace(p, state="t", cpu_percent=0.0) if p.rank == 1 else p for p in base.processes))
 
 
 # ---- by first words, after a third of the time
@@ -453,6 +455,7 @@ HEALTHY: tuple[tuple[str, Scene, int], ...] = (
     ("weights go up after the training", uploads, 60),
     ("a script that waits for a person", waits_for_a_person, 60),
     ("a batch that takes its workers long", slow_batch, 60),
+    ("a process that cpulimit holds back", limited_by_stops, 60),
     ("rank 0 tests, the others wait", rank_0_tests, 60),
     ("one rank works on while the others wait", one_computes_on, 60),
     ("one rank validates, by torch's counts", validates_by_torch, 60),

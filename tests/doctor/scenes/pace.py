@@ -316,7 +316,7 @@ def stalled(phases, stopped=()):
             return {"stalled": {"since": EPOCH, "step": step, "phase": phase, "stack": stack, "at": EPOCH + 30}}
 
         base = ddp(second, world=len(phases), each=each, frozen=True)
-        processes = tuple(replace(p, state="T") if p.rank in stopped else p for p in base.processes)
+        processes = tuple(replace(p, state="T", cpu_percent=0.0) if p.rank in stopped else p for p in base.processes)
         return replace(base, processes=processes)
 
     return scene

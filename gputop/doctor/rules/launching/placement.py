@@ -23,6 +23,7 @@ A07_HOLD_S = 10.0
 A07_STATED_HOLD_S = 3.0
 """If a rank reports its own device, only the other ranks remain to wait for."""
 A03_HOLD_S = 5.0
+A03_ASKED_HOLD_S = 1.5
 """Processes come and go while a run starts (our choice)."""
 
 _SET_DEVICE = """\
@@ -201,7 +202,7 @@ def mask_restricts(evidence: Evidence, group: RankGroup) -> Judgement:
         pids=group.pids,
         run=group.run_id,
     )
-    return Suspicion(finding, A03_HOLD_S)
+    return Suspicion(finding, A03_HOLD_S if wish is None else A03_ASKED_HOLD_S)
 
 
 def _asks_for_more(finding: Finding) -> bool:

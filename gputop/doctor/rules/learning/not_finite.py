@@ -11,7 +11,7 @@ from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import logged, tracked
-from gputop.doctor.rules.support.rule import SELDOM_S, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
 from gputop.history.points import PointSeries
 from gputop.snapshot import Rank, is_training_loss, loss_metric
 
@@ -37,6 +37,8 @@ class _Lost(NamedTuple):
 def loss_not_finite(evidence: Evidence, group: RankGroup) -> Judgement:
     """J01: the newest training losses of a rank are NaN or infinite."""
     ranks = logged.ranks_of(group)
+    if all(all(map(math.isfinite, rank.metrics.values())) for rank in ranks):
+        return None  # at once: this rule judges every snapshot
     lost = [item for item in (_lost(evidence, group, rank) for rank in ranks) if item is not None]
     if not lost:
         return None
@@ -81,7 +83,7 @@ J01 = Rule(
     severities=("error",),
     confidences=("certain", "likely"),
     needs=("journal: loss of each rank, else its files or output",),
-    every_s=SELDOM_S,
+    every_s=EVERY_SNAPSHOT,
     threshold=(
         f"the newest {VALUES_MIN} training losses of a rank are NaN or infinite; or they are 0, earlier losses were not, "
         "and the gradient norm is NaN (likely)"

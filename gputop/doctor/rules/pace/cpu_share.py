@@ -22,6 +22,8 @@ WORKING_PERCENT = 90.0
 PRESSURE_PERCENT = 40.0
 D02_HOLD_S = 10.0
 D03_HOLD_S = 8.0
+D03_RANKS_HOLD_S = 2.5
+"""Ranks that may use one core stay there; how busy workers are changes from reading to reading (our choice)."""
 PINNED_BUSY = 0.7
 """Workers, or ranks, that share few cores use at least this fraction of them."""
 CORES_PER_RANK = 4
@@ -219,7 +221,7 @@ def _ranks_on_one_core(evidence: Evidence, group: RankGroup, machine_cores: int)
         "The ranks may use different cores.",
         pids=pids,
     )
-    return Suspicion(finding, D03_HOLD_S)
+    return Suspicion(finding, D03_RANKS_HOLD_S)
 
 
 D03 = Rule(

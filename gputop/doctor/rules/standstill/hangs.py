@@ -48,15 +48,19 @@ from gputop.doctor.rules.standstill.stalls import (
 )
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
+from gputop.snapshot import Process
 
 STOPPED_STATES = {"T": "a stop signal (Ctrl-Z, kill -STOP)", "t": "a debugger or a tracer (gdb, strace)"}
-STOPPED_HOLD_S = 5.0
+STOPPED_HOLD_S = 1.5
 """py-spy and strace stop a process for a moment."""
+STOPPED_CPU_PERCENT = 1.0
+"""A process that used more than this since the last reading was not stopped all the time: cpulimit stops one again and again
+(our choice)."""
 
 
 def hang(evidence: Evidence, group: RankGroup) -> Judgement:
     """G01: ranks are alive but complete no step."""
-    stopped = [member for member in group.members if member.process is not None and member.process.state in STOPPED_STATES]
+    stopped = [member for member in group.members if member.process is not None and _is_stopped(member.process)]
     if stopped:
         return _stopped(group, stopped)
     stalls = {rank: (member, stall) for rank, (member, stall) in standstills(group).items() if not stall.early}
@@ -97,8 +101,8 @@ G01 = Rule(
         f"no rank reports anything for {QUIET_HOLD_S:.0f} s and {QUIET_STEPS:.0f} usual steps (possible)",
         f"one rank evaluates or writes, and all others wait, for {LONG_PAUSE_S:.0f} s and {LONGER_THAN_PAUSES:.0f} times the "
         "longest pause (possible)",
-        f"a process is stopped, or NCCL's or torch's counts differ and have not changed for {collective_counts.STILL_S:.0f} s "
-        "(certain)",
+        f"a process is stopped and uses no CPU, or NCCL's or torch's counts differ and have not changed for "
+        f"{collective_counts.STILL_S:.0f} s (certain)",
         f"before the first step, ranks wait for {LIKELY_S:.0f} s for one that uses no CPU, disk or GPU (possible from "
         f"{POSSIBLE_S:.0f} s), or all of them wait in different collectives (certain)",
         f"from outside: a GPU shows {SPIN_PERCENT:.0f}% utilization at {SPIN_POWER_SHARE:.0%} of the power limit, or "
@@ -133,6 +137,10 @@ G01 = Rule(
     fix=("Look at the stack of the rank that the finding names (py-spy dump), and make every rank call the same collectives."),
     judge=hang,
 )
+
+
+def _is_stopped(process: Process) -> bool:
+    return process.state in STOPPED_STATES and (process.cpu_percent or 0.0) < STOPPED_CPU_PERCENT
 
 
 def _stopped(group: RankGroup, stopped: Sequence[Member]) -> Judgement:

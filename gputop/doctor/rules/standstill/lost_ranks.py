@@ -227,7 +227,8 @@ def _dead(
         pids=_pids(first) if group is not None else (),
         run=run.run_id,
     )
-    return Suspicion(finding, 2.0)
+    # That the others wait has been watched for STILL_S. A run that is gone may still be printing why.
+    return Suspicion(finding, 0.0 if others == "wait" else 2.0)
 
 
 _TITLES = {

@@ -17,7 +17,7 @@ from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.evidence.levels import FIRST_STRETCHES, STRETCHES_MAX, Levels
 from gputop.history.metrics import MetricMemory
 from gputop.snapshot import Snapshot
-from tests.doctor.scenes.base import check_first_verdict, ids, only_shown, play, verdict
+from tests.doctor.scenes.base import check_first_verdict, first_seen, ids, only_shown, play, verdict
 from tests.doctor.scenes.near import learning as scenes
 
 
@@ -30,6 +30,11 @@ def test_a_nan_names_its_step_the_rate_and_the_gradient_before_it() -> None:
     assert "grad_norm was 900 at step 158, usually 2.05" in told
     assert "grad_norm has not been finite since step 159" in told
     assert "lr was 0.5 at step 160" in told
+
+
+def test_a_nan_is_named_with_the_third_loss_whenever_the_doctor_began() -> None:
+    seen = {start + (first_seen(play(scenes.becomes_nan, 40, start=start), "J01") or 0) for start in range(4)}
+    assert len(seen) == 1, "no reading passes unjudged"
 
 
 def test_findings_separate_the_thousands_of_a_step_as_the_screens_do() -> None:

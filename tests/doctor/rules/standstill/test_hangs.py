@@ -195,6 +195,20 @@ def test_a_stopped_process_is_named_with_the_command_that_continues_it() -> None
     assert "kill -CONT" not in held.fix
 
 
+def test_a_process_that_was_just_stopped_is_named_after_three_readings_without_cpu() -> None:
+    def stops(second: int) -> Snapshot:
+        if second < 10:
+            return stands("other", "train.py:77 main")(second)
+        base = suspended_alone(second)
+        used = 60.0 if second == 10 else 0.0  # since the reading before
+        return replace(base, processes=tuple(replace(process, cpu_percent=used) for process in base.processes))
+
+    said = play(stops, 20)
+    named = [second for second, findings in enumerate(said) if any("is stopped" in item.title for item in findings)]
+    assert named[0] == 13
+    assert named[-1] == 19
+
+
 def test_a_debugger_is_called_one() -> None:
     assert verdict(breakpoint_on_one, 20).title == "The training waits for rank 2, which is in a debugger"
     alone = verdict(in_a_debugger, 20)
