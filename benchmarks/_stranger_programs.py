@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import socket
@@ -34,6 +35,10 @@ INTERVAL_S = 1.0
 STEADY_S = 4.0
 """A correct verdict must last this long to count."""
 AFTER_END_S = 6.0
+_NOT_FINITE = {"J01", "nan_loss"}
+_NAN = re.compile(rb"\b(?:nan|inf)\b", re.IGNORECASE)
+_NAN_BYTES = 3
+"""A word may be cut between two looks at the output."""
 HEALTHY_S = 45.0
 """How long a healthy program is watched: longer than its warm-up and most rules' windows."""
 
@@ -41,6 +46,8 @@ HEALTHY_S = 45.0
 @dataclass(frozen=True, slots=True)
 class Program:
     """``command`` runs in the folder of its half's programs; ``onset`` says from which output on the fault is visible.
+
+    A loss that becomes NaN is visible from the first NaN on, whatever ``onset`` says.
 
     ``gpu``: it needs a real GPU.
     """
@@ -229,6 +236,8 @@ def _watch(
             break
         time.sleep(max(0.0, INTERVAL_S - (time.monotonic() - began - now)))
     onset_s = {"first line": printed.first_s, "last line": printed.last_s, "end": ended_s}[program.onset]
+    if printed.nan_s is not None and not _NOT_FINITE.isdisjoint(program.case.right):
+        onset_s = printed.nan_s
     delay_s = max(0.0, first_s - onset_s) if first_s is not None and onset_s is not None else None
     last = findings if program.case.right else list(alarms.values())
     return judge(program.case, last, bool(doctor.undecided)), delay_s, last
@@ -236,18 +245,26 @@ def _watch(
 
 @dataclass(slots=True)
 class _Printed:
-    """When the program printed its first and its last line."""
+    """When the program printed its first line, its last one, and its first NaN."""
 
     path: Path
     size: int = 0
     first_s: float | None = None
     last_s: float | None = None
+    nan_s: float | None = None
 
     def look(self, now: float) -> None:
         size = self.path.stat().st_size
         if size > self.size:
             self.first_s = now if self.first_s is None else self.first_s
+            if self.nan_s is None and _NAN.search(self._from(self.size)) is not None:
+                self.nan_s = now
             self.last_s, self.size = now, size
+
+    def _from(self, position: int) -> bytes:
+        with self.path.open("rb") as file:
+            file.seek(max(0, position - _NAN_BYTES))
+            return file.read()
 
 
 @dataclass(slots=True)

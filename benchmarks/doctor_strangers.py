@@ -299,7 +299,8 @@ What the words in the tables mean:
 - **wrong**: the first finding names a different cause. **false alarm**: a healthy case has a problem above "possible".
 - **faults named**: the number of faults with a right or acceptable first verdict.
 - **median seconds**: from the onset of the fault, if known, to the right verdict. A simulated fault begins with the first
-  reading. **if certain**: the same for the verdicts that the doctor calls certain.
+  reading, and a loss that becomes NaN, with the first NaN in the output. **if certain**: the same for the verdicts that the
+  doctor calls certain.
 - **attached**: gputop watches from outside a run that it did not start. **tracked**: `gputop run`. **from the log**: `gputop
   doctor --log`.
 - **no outside trace**: the fault cannot be seen from outside the process, in what it prints, its stacks or its use of the
