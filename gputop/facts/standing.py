@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gputop.facts.record import Key, Record, any_text, flag, number, parts, read_whole, text, texts, whole
+from gputop.facts.record import Key, Record, any_text, flag, number, parts, read_text, read_whole, text, texts, whole
 from gputop.facts.rows import is_rows_of, read_rows
 
 
@@ -49,6 +49,23 @@ class Standing(Record):
         is_rows_of(3),
         "Of each smaller process group: a checksum of its ranks, their number, and the collectives begun.",
         optional=True,
+    )
+
+
+def _lines(value: Any) -> tuple[tuple[int, str, str], ...]:
+    rows = ((count, read_text(row[1]), read_text(row[2])) for count, row in read_rows(value, 3))
+    return tuple((count, line, function or "") for count, line, function in rows if line and count > 0)
+
+
+class OwnLines(Record):
+    """Where a rank was, outside all phases, while its steps advanced. Readers count it from the ring; no journal keeps it."""
+
+    samples = whole("The newest looks at the stack, one every 2 s; at most 30.")
+    lines = Key(
+        "list of [samples, line, function]",
+        _lines,
+        is_rows_of(3),
+        "Lines outside libraries at which the script was seen in no phase and no collective, the most frequent first.",
     )
 
 

@@ -19,6 +19,7 @@ from gputop.tracking.journal.read import JournalReader, salvage
 from gputop.tracking.reader.decimate import Decimator
 from gputop.tracking.reader.namespaces import is_alive, is_elsewhere, is_gone, is_left, pid_here
 from gputop.tracking.reader.numbering import Numbering
+from gputop.tracking.reader.own_lines import SeenLines
 from gputop.tracking.standing import page
 
 STATEMENTS_MAX = 10_000
@@ -29,8 +30,8 @@ SILENT_S = 10.0
 """A journal of another PID namespace of this machine that has not grown for this long may have ended."""
 LEFT_S = 86400.0
 """After this long, it is no longer followed."""
-STANDING = "standing"
-"""The fact that is read from the ring's page."""
+STANDING, OWN_LINES = "standing", "own_lines"
+"""The facts that are read from the ring's page."""
 TEXTS, TEXT_CHARACTERS = 20, 500
 """How many of the last lines of text are kept, and how much of each."""
 
@@ -92,6 +93,7 @@ class RankLog:
         self._fresh: dict[str, Decimator] = {}
         self._limit: int | None = 0
         self._rank: Rank | None = None
+        self._seen_lines = SeenLines()
         self.judge()
         if self.elsewhere and self.alive:
             self._pid_here = pid_here(self.identity)
@@ -178,6 +180,9 @@ class RankLog:
     def _keep_standing(self, found: page.Page | None) -> None:
         """Keep the rank's position as a fact while it is stuck; at other times, readers ask for it."""
         said = Standing.of(found.said) if found is not None else None
+        lines = self._seen_lines.see(said) if said is not None else None
+        if lines is not None and lines != self.facts.get(OWN_LINES):
+            self.facts[OWN_LINES], self._rank = lines, None
         if said is None or said.at is None or said.since is None or time.time() - said.since < page.STILL_S:
             said = None
         if said is not None and said.stated != self.facts.get(STANDING):

@@ -29,6 +29,21 @@ def prepares_between_steps(second: int, utilization: float = 22.0, evaluation_s:
     return tracked.single(second, {"loader": None}, metrics=metrics, devices=devices)
 
 
+def measures_between_steps(second: int, own_s: float = 0.2, lines: object = None) -> Snapshot:
+    """With a loader that is quick: most of a step goes to metrics, and the script is seen at their line."""
+    metrics: tracked.Metrics = {
+        "step_s": constant(0.1 + own_s),
+        "loss": tracked.CALM["loss"],
+        "phase/data": constant(0.004),
+        "phase/forward": constant(0.03),
+        "phase/backward": constant(0.05),
+        "phase/optimizer": constant(0.01),
+    }
+    seen = [[9, "train.py:57", "auc_of_everything"], [2, "train.py:60", "main"]] if lines is None else lines
+    facts = {"own_lines": {"samples": 15, "lines": seen}}
+    return tracked.single(second, facts, metrics=metrics, devices=(samples.device(0, utilization_percent=22.0),))
+
+
 def plays_an_environment(second: int) -> Snapshot:
     shot = prepares_between_steps(second)
     (run,) = shot.runs
@@ -36,9 +51,13 @@ def plays_an_environment(second: int) -> Snapshot:
     return replace(shot, runs=(replace(run, ranks=ranks),))
 
 
-POSSIBLE: tuple[tuple[str, str, Scene, int], ...] = (("D01", "batches prepared between steps", prepares_between_steps, 60),)
+POSSIBLE: tuple[tuple[str, str, Scene, int], ...] = (
+    ("D01", "batches prepared between steps", prepares_between_steps, 60),
+    ("D01", "metrics between steps", measures_between_steps, 60),
+)
 LOOK_ALIKES: tuple[tuple[str, str, Scene, int], ...] = (
     ("D01", "the GPU computes meanwhile", lambda second: prepares_between_steps(second, 96.0), 60),
     ("D01", "an environment is played", plays_an_environment, 60),
+    ("D01", "a little bookkeeping between steps", lambda second: measures_between_steps(second, 0.03), 60),
     ("D01", "an evaluation in each step", lambda second: prepares_between_steps(second, evaluation_s=0.2), 60),
 )

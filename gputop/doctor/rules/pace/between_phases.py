@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from gputop.doctor.evidence import windows
 from gputop.doctor.evidence.data_waits import DATA, STEP, STEPS_MIN
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
+from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
@@ -18,13 +21,16 @@ OWN_WORK_MIN_S = 0.02
 BUSY_PERCENT = 40.0
 """A busier GPU is still computing: its kernels run on after forward and backward have returned (our choice)."""
 HOLD_S = 10.0
-_PHASES = ("phase/forward", "phase/backward", "phase/optimizer", "phase/evaluation", "checkpoint_s")
+SEEN_MIN = 3
+SEEN_SHARE = 0.6
+"""A line is named if the script was seen there this often, and in this share of all looks at its own code (our choice)."""
+_PHASES = (DATA, "phase/forward", "phase/backward", "phase/optimizer", "phase/evaluation", "checkpoint_s")
 _WORLDS = ("reward", "return", "episod")
 """Metrics of runs whose environment rightly takes most of the time."""
 
 
 def own_work(evidence: Evidence, group: RankGroup) -> Judgement:
-    """Judge D01 without a loader: most of a step passes outside all phases while the GPUs idle."""
+    """Judge D01 without waits for a loader: most of a step passes outside all phases while the GPUs idle."""
     ranks = tracked.ranks_of(group)
     if not ranks or not evidence.is_warm(group):
         return None
@@ -39,34 +45,64 @@ def own_work(evidence: Evidence, group: RankGroup) -> Judgement:
         shares.append(found)
     share, seconds = min(shares)
     pid = group.pids[0] if group.pids else "PID"
+    seen = next((place for rank in ranks if (place := _seen_at(rank)) is not None), None)
+    loads_itself = not any(evidence.series(group.run_id, rank.rank, DATA) for rank in ranks)
+    facts = [
+        Fact(
+            f"{seconds * 1e3:.0f} ms of a step belong to no phase (not data, forward, backward or optimizer)",
+            round(seconds, 4),
+            "journal: step_s, phase/*",
+        ),
+        *([Fact("no torch DataLoader is in use", None, "journal: phase/data")] if loads_itself else []),
+        *([seen.fact] if seen is not None else []),
+        *utilization(evidence, tracked.used_devices(group)),
+    ]
+    where = f"mostly at {seen.line}" if seen is not None else "in the script's own code"
+    fix = f"# what does {seen.line} do in each step?\n" if seen is not None else ""
+    fix += f"py-spy top --pid {pid}  # which lines take the time\n"
     finding = tracked.about(
         group,
         "D01",
         "warning",
         "possible",
-        f"{share:.0%} of each step passes in the script's own code while nothing trains",
-        [
-            Fact(
-                f"{seconds * 1e3:.0f} ms of a step belong to no phase (not forward, backward or optimizer)",
-                round(seconds, 4),
-                "journal: step_s, phase/*",
-            ),
-            Fact("no torch DataLoader is in use", None, "journal: phase/data"),
-            *utilization(evidence, tracked.used_devices(group)),
-        ],
-        "The training process prepares its data itself between two steps (reads, unpacks, tokenizes), or does other work "
-        "there.",
-        f"py-spy top --pid {pid}  # which lines take the time\n"
-        "class Batches(torch.utils.data.IterableDataset): ...  # move the code that prepares a batch into its __iter__\n"
-        "DataLoader(Batches(), batch_size=None, num_workers=4)  # workers prepare batches while the previous step runs",
+        f"{share:.0%} of each step passes {where} while nothing trains",
+        facts,
+        "The training process prepares its data itself between two steps (reads, unpacks, tokenizes), or does other work there."
+        if loads_itself
+        else "Between two steps, the training process does other work than the loader's: metrics, copies, files, or logging.",
+        fix + (_PREPARE_IN_WORKERS if loads_itself else "# do it less often, on the GPU, or in another thread or process"),
         "The code there is meant to take this long, like an environment or a search.",
     )
     return Suspicion(finding, HOLD_S)
 
 
+_PREPARE_IN_WORKERS = (
+    "class Batches(torch.utils.data.IterableDataset): ...  # move the code that prepares a batch into its __iter__\n"
+    "DataLoader(Batches(), batch_size=None, num_workers=4)  # workers prepare batches while the previous step runs"
+)
+
+
+class _Seen(NamedTuple):
+    """The line at which a rank is mostly seen between its phases."""
+
+    line: str
+    fact: Fact
+
+
+def _seen_at(rank: Rank) -> _Seen | None:
+    known = facts_of(rank).own_lines
+    if known is None or not known.samples or not known.lines:
+        return None
+    count, line, function = known.lines[0]
+    if count < max(SEEN_MIN, SEEN_SHARE * sum(found for found, _, _ in known.lines)):
+        return None
+    text = f"in {count} of {known.samples} looks at its stack, it was at {line}{f' in {function}' if function else ''}"
+    return _Seen(line, Fact(text, line, "journal: own_lines"))
+
+
 def _own_share(evidence: Evidence, group: RankGroup, rank: Rank) -> tuple[float, float] | None:
-    """Return the share and the seconds of a typical step outside all phases; None if a loader or an environment takes them."""
-    if evidence.series(group.run_id, rank.rank, DATA) or any(word in name.lower() for name in rank.metrics for word in _WORLDS):
+    """Return the share and the seconds of a typical step outside all phases; None if an environment takes them."""
+    if any(word in name.lower() for name in rank.metrics for word in _WORLDS):
         return None
     # Only a few of many quick steps are recorded completely, and only those count.
     whole = evidence.series(group.run_id, rank.rank, "phase/backward")[-5 * STEPS_MIN :].steps

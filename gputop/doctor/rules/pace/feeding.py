@@ -245,8 +245,8 @@ D01 = Rule(
         f"waiting for data takes {WARN_SHARE:.0%} of the time (severe: {SEVERE_SHARE:.0%}), by sums over {STEPS_MIN} or more "
         "steps, on the median rank",
         f"by times that the run logs itself: {OWN_SHARE:.0%} (likely)",
-        f"without a loader, {OWN_WORK_SHARE:.0%} of each step passes outside all phases, with GPUs below {BUSY_PERCENT:.0f}% "
-        "(possible)",
+        f"{OWN_WORK_SHARE:.0%} of each step passes outside all phases, with GPUs below {BUSY_PERCENT:.0f}% (possible); a line "
+        "of the script is named if it is mostly seen there",
         "from outside: bursts of work, and a loader that is busy (likely), or main threads that wait in "
         f"{WAITS_SHARE:.0%} of all samples, though steps advance (possible)",
     ),
