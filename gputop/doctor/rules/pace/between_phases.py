@@ -97,7 +97,7 @@ def _seen_at(rank: Rank) -> _Seen | None:
     if count < max(SEEN_MIN, SEEN_SHARE * sum(found for found, _, _ in known.lines)):
         return None
     text = f"in {count} of {known.samples} looks at its stack, it was at {line}{f' in {function}' if function else ''}"
-    return _Seen(line, Fact(text, line, "journal: own_lines"))
+    return _Seen(line, Fact(text, line, "the ranks: own_lines"))
 
 
 def _own_share(evidence: Evidence, group: RankGroup, rank: Rank) -> tuple[float, float] | None:
