@@ -1,0 +1,162 @@
+"""The loss grows: several times its lowest value, and as high as at the start (J02)."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+import statistics
+from collections.abc import Sequence
+
+from gputop import units
+from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.levels import Stretch
+from gputop.doctor.evidence.rank_groups import RankGroup
+from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.support import logged, tracked
+from gputop.doctor.rules.support.only_loss import STRETCHES_MIN, only_loss
+from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
+from gputop.history.points import PointSeries
+from gputop.losses import may_rise
+from gputop.snapshot import Rank
+
+NEWEST = 20
+"""The median of this many newest losses is the current loss: a spike of a few steps does not change it."""
+GROWN_FROM_BEST = 3.0
+GROWN_FROM_START = 1.5
+BACK_AT_START = 0.9
+LEARNED = 0.7
+"""A run has learned something once its loss has been at or below this share of its initial loss."""
+EXPLODED = 10.0
+FALLS_AGAIN = 0.7
+FALLS_STRETCHES = 4
+"""A loss that has fallen to this share of its peak, in this many averages without a rise of a tenth, recovers (our choice)."""
+_TERM_WEIGHT = re.compile(
+    r"(?i)(?:^|[/_.])(?:beta|lambda|lam|coeff?|anneal\w*|(?:kl|kld|reg|aux|adv|gp|rec|penalty|consistency|ramp)_?(?:w|weight|scale))(?:[/_.]|$)"
+)
+"""Names of the weight of a loss's term: while a script raises it, the loss grows on purpose."""
+ROUNDS_MIN = 2
+ROUNDS_SHARE = 0.8
+"""So many times the steps must have begun anew, and in this share of the rounds the loss must jump and fall (our choice)."""
+ACTS_STEPS = 40
+ACTS_SHARE = 0.5
+"""An agent calls its model without gradients between most of its steps, to act or for the next target; validation does so
+between few (our choice)."""
+
+
+def loss_grows(evidence: Evidence, group: RankGroup) -> Judgement:
+    """J02: the loss is several times its lowest value, and as high as at the start or higher."""
+    found = only_loss(group)
+    if found is None or may_rise(found[1]):
+        return None
+    rank, name = found
+    levels, series = (
+        evidence.levels(logged.run_id(group), rank.rank, name),
+        evidence.series(logged.run_id(group), rank.rank, name),
+    )
+    if len(levels.stretches) < STRETCHES_MIN or len(series) < NEWEST or levels.lowest <= 0:
+        return None
+    start, best = levels.stretches[0], min(levels.stretches, key=lambda stretch: stretch.mean)
+    newest = [value for value in series.values[-NEWEST:] if math.isfinite(value)]
+    if len(newest) < NEWEST:
+        return None
+    now = statistics.median(newest)
+    if now < GROWN_FROM_BEST * best.mean or now < BACK_AT_START * start.mean:
+        return None
+    learned = best.mean <= LEARNED * start.mean
+    grown = now >= EXPLODED * start.mean or (learned and now >= GROWN_FROM_START * start.mean)
+    intended = _begins_anew(series) or _raises_a_term(evidence, group, rank) or _acts_between_steps(evidence, group, rank)
+    sure = grown and not intended and not _falls_again(levels.stretches)
+    times = now / best.mean
+    title = (
+        f"The loss has grown to {units.metric(now)}, {f'{times:.1f}' if times < 100 else units.count(times)} times its lowest"
+    )
+    where = f"{logged.source(group)}: {name}"
+    facts = [
+        Fact(f"the median of the newest {NEWEST} losses is {units.metric(now)}", now, where),
+        Fact(
+            f"about {units.metric(start.mean)} at step {units.count(start.step)}, where it began",
+            start.mean,
+            where,
+        ),
+        Fact(f"about {units.metric(best.mean)} from step {units.count(best.step)}, at its lowest", best.mean, where),
+    ]
+    finding = tracked.about(
+        group,
+        "J02",
+        "error" if sure else "warning",
+        "likely" if sure else "possible",
+        title,
+        facts,
+        "The steps overshoot: the learning rate is too high at this point of the run, or the gradients of a few batches "
+        "are far larger than usual.",
+        "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)  # before optimizer.step()\n"
+        f"# continue from a checkpoint near step {units.count(best.step)}, with a lower learning rate or a longer warm-up",
+        "The task became harder on purpose (a curriculum, another data set), or the target moves with the model.",
+    )
+    return Suspicion(finding, 5.0 if sure else 10.0)
+
+
+J02 = Rule(
+    id="J02",
+    order=1705,
+    family="learning",
+    title="The loss grows",
+    severities=("error", "warning"),
+    confidences=("likely", "possible"),
+    needs=("journal: loss since the run began, else its files or output",),
+    every_s=RARELY_S,
+    threshold=(
+        f"the median of the newest {NEWEST} losses is {GROWN_FROM_BEST:g} times the lowest average and {EXPLODED:g} times the "
+        f"first, or {GROWN_FROM_START:g} times the first after the run had learned",
+        f"this is likely, unless the model is called without gradients between {ACTS_SHARE:.0%} of the steps, as in "
+        "reinforcement learning, the run logs the growing weight of a term, its steps begin anew in each round, or the loss "
+        f"has fallen steadily to {FALLS_AGAIN:.0%} of its peak",
+        f"that median is {BACK_AT_START:g} times the first (possible)",
+        "only for a run with a single loss, or the sum of its losses, that is always positive and is not called an objective",
+    ),
+    estimated=True,
+    mechanism="A step that is too large makes the next gradients larger, and the next steps larger still.",
+    signature="The loss falls, then rises above its initial value, or it rises from the start.",
+    look_alike="A spike that passes; a curriculum; the weight of a term that is raised on purpose; reinforcement learning and "
+    "adversarial losses, whose target moves; an objective that is maximized.",
+    fix="Clip the gradients, lower the learning rate or lengthen the warm-up, and continue from an earlier checkpoint.",
+    judge=loss_grows,
+)
+
+
+def _acts_between_steps(evidence: Evidence, group: RankGroup, rank: Rank) -> bool:
+    """Return whether the model runs without gradients between most steps: it acts, and what it sees depends on it."""
+    steps = evidence.series(group.run_id, rank.rank, "step_s").steps[-ACTS_STEPS:]
+    if len(steps) < ACTS_STEPS:
+        return False
+    between = set(evidence.series(group.run_id, rank.rank, "phase/evaluation").steps)
+    return sum(step in between for step in steps) >= ACTS_SHARE * len(steps)
+
+
+def _begins_anew(series: PointSeries) -> bool:
+    """Return whether the steps restart repeatedly, and the loss jumps and falls each time: a new model for each round."""
+    begins = [0, *(at for at in range(1, len(series)) if series.steps[at] < series.steps[at - 1])]
+    if len(begins) <= ROUNDS_MIN:
+        return False
+    rounds = [series.values[begin:end] for begin, end in zip(begins, [*begins[1:], len(series)], strict=True)]
+    falls = sum(values[-1] < values[0] for values in rounds[:-1]) / len(rounds[:-1])
+    jumps = sum(after[0] > before[-1] for before, after in itertools.pairwise(rounds)) / (len(rounds) - 1)
+    return min(falls, jumps) >= ROUNDS_SHARE
+
+
+def _falls_again(stretches: Sequence[Stretch]) -> bool:
+    """Return whether the loss has fallen steadily since its peak, as after a jump to a harder task or other data."""
+    peak = max(range(len(stretches)), key=lambda place: stretches[place].mean)
+    since = [stretch.mean for stretch in stretches[peak:]]
+    steady = all(after <= 1.1 * before for before, after in itertools.pairwise(since))
+    return len(since) >= FALLS_STRETCHES and steady and since[-1] <= FALLS_AGAIN * since[0]
+
+
+def _raises_a_term(evidence: Evidence, group: RankGroup, rank: Rank) -> bool:
+    """Return whether the weight of a term of the loss, which the run logs too, is larger than at first."""
+    for name in filter(_TERM_WEIGHT.search, rank.metrics):
+        values = evidence.series(logged.run_id(group), rank.rank, name).values
+        if values and values[-1] > values[0] >= 0:
+            return True
+    return False

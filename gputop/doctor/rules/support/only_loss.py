@@ -1,0 +1,44 @@
+"""The loss that shows how a run learns, if one does."""
+
+from __future__ import annotations
+
+import re
+
+from gputop.doctor.evidence.rank_groups import RankGroup
+from gputop.doctor.rules.support import logged
+from gputop.losses import short_losses
+from gputop.snapshot import AUTOMATIC_PREFIX, Rank, is_training_loss, loss_metric, names_a_loss
+
+STRETCHES_MIN = 8
+"""A course with fewer averages is too short to judge (our choice)."""
+_TOTAL = re.compile(r"(?i)(?:train(?:ing)?[/_])?(?:loss|total_?loss|loss[/_]total)")
+"""The sum of a task's losses, as detectors and speech models log it next to its parts."""
+_OPPOSED = re.compile(
+    r"(?i)(?:^|[/_.\d-])(?:d|g|dis|disc|discriminator|gen|generator|adv\w*|fake|real|critic|actor|policy|value|vf|pg|q\d?|alpha)(?:[/_.\d-]|$)"
+)
+"""Parts of losses whose target moves with the model."""
+_PENALTY = re.compile(r"(?i)(?:^|[/_.-])kld?(?:[/_.-]|$)")
+"""A distance from another model or a prior: it is 0 at the start, and grows as the model learns."""
+_REWARDS = ("reward", "return", "episod")
+"""If the target moves with the policy, a loss that grows or stays the same says nothing."""
+
+
+def only_loss(group: RankGroup) -> tuple[Rank, str] | None:
+    """Return the lowest live rank and its training loss; None if it logs rewards, or several losses that have no sum."""
+    ranks = logged.ranks_of(group)
+    if not ranks:
+        return None
+    rank = min(ranks, key=lambda item: item.rank)
+    name = loss_metric(rank.metrics)
+    # In a run that the script opened, the automatic loss appears next to the script's own; it counts only if there is no other.
+    losses = {metric for metric in rank.metrics if names_a_loss(metric)}
+    own = {metric for metric in losses if not metric.startswith(AUTOMATIC_PREFIX)} or losses
+    own = own or short_losses(rank.metrics)
+    rewarded = any(word in metric.lower() for metric in rank.metrics for word in _REWARDS)
+    if rewarded or name is None:
+        return None
+    if len(own) > 1:
+        total = next((metric for metric in sorted(own) if _TOTAL.fullmatch(metric)), None)
+        opposed = any(_OPPOSED.search(metric) for metric in own)
+        return (rank, total) if total is not None and not opposed else None
+    return (rank, name) if is_training_loss(name) and _PENALTY.search(name) is None else None
