@@ -8,21 +8,17 @@ from dataclasses import replace
 from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.findings.finding import SEVERITIES, Finding
 from gputop.doctor.logs.meaning.explain import Explanation
+from gputop.doctor.rules import BY_ID, RULES
 from gputop.snapshot import Host, Points, Run, Snapshot
 
-RULES = ("D01", "E07", "E10", "J01", "J02", "J03")
-"""Rules that need nothing but the metrics that a run logs."""
+FROM_PRINTED = frozenset(rule.id for rule in RULES if rule.from_printed)
 LOOKS = 20
 """After this many observations, one second apart, each of these rules has held for as long as it must."""
 
 
-_SAID_BETTER = {"J01": "nan_loss"}
-"""A finding on the metrics, and the text in the log that it makes redundant."""
-
-
 def with_printed(explanation: Explanation, printed: Sequence[Finding]) -> tuple[Finding, ...]:
     """Return the findings on a log: what ended the run, then all others, the worst and most certain first."""
-    needless = {_SAID_BETTER.get(finding.id) for finding in printed}
+    needless = {text for finding in printed for text in BY_ID[finding.id].texts}
     first = explanation.findings[: int(explanation.ended)]
     rest = [*(item for item in explanation.findings[len(first) :] if item.id not in needless), *printed]
     return (*first, *sorted(rest, key=lambda item: (item.confidence == "possible", SEVERITIES.index(item.severity))))
@@ -37,4 +33,4 @@ def judge(run: Run, points: Sequence[Points]) -> tuple[Finding, ...]:
             second, 0.0, float(second), 1.0, Host("log"), runs=(run,), points=tuple(points) if not second else ()
         )
         found = doctor.observe(snapshot)
-    return tuple(replace(finding, run=None, began_at=None) for finding in found if finding.id in RULES)
+    return tuple(replace(finding, run=None, began_at=None) for finding in found if finding.id in FROM_PRINTED)

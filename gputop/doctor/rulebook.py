@@ -8,6 +8,7 @@ The texts of logs, of which findings may also have the id, are in ``textbook``.
 from __future__ import annotations
 
 import difflib
+import re
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
@@ -98,8 +99,10 @@ def listing() -> str:
 
 
 def page_of(name: str) -> str | None:
-    """Return the full page of the rule or the text with this id, in any case; None if there is none."""
-    rule, text = BY_ID.get(name.strip().upper()), textbook.TEXTS.get(name.strip().lower())
+    """Return the full page of the rule or the text with this id, in any case and with or without leading zeros; None if
+    there is none."""
+    whole = re.sub(r"^([A-Z])0*(\d+)$", lambda found: f"{found[1]}{found[2]:0>2}", name.strip().upper())
+    rule, text = BY_ID.get(whole), textbook.TEXTS.get(name.strip().lower())
     if rule is not None:
         return explanation(rule)
     return textbook.explanation(text) if text is not None else None
@@ -150,7 +153,7 @@ def _filled(text: str, width: int, first: str, rest: str) -> str:
 
 
 def _by_id() -> list[Rule]:
-    return sorted(RULES, key=lambda rule: (rule.id == "LOG", rule.id))
+    return sorted(RULES, key=lambda rule: (not rule.id[1:].isdigit(), rule.id))
 
 
 def _levels(rule: Rule) -> str:

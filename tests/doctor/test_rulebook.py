@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 
 import pytest
@@ -32,6 +33,28 @@ def test_the_list_names_each_rule_with_family_and_needs() -> None:
         for need in rule.needs:
             assert " ".join(need.split()) in joined
     assert max(map(len, text.splitlines())) <= rulebook.WIDTH
+
+
+def test_a_rule_is_found_however_its_id_is_typed() -> None:
+    page = rulebook.page_of("A07")
+    assert page is not None
+    assert [rulebook.page_of(name) for name in ("a07", " A7", "a007")] == [page] * 3
+    assert rulebook.page_of("log") == rulebook.explanation(BY_ID["LOG"])
+    assert [rulebook.page_of(name) for name in ("A", "7", "A0", "A99", "A7b")] == [None] * 5
+
+
+def test_only_rules_and_what_finds_the_same_name_a_rule() -> None:
+    """What a rule is exempt from, or able to do, is in the rule itself."""
+    package = REPOSITORY / "gputop" / "doctor"
+    others = ("rules/", "logs/", "preflight/")  # logs and checks before a run find what a rule finds, and say its id
+    named = {
+        (path.relative_to(package).as_posix(), node.value)
+        for path in package.rglob("*.py")
+        if not path.relative_to(package).as_posix().startswith(others)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and node.value in BY_ID
+    }
+    assert not named
 
 
 def test_each_rule_is_explained_within_80_columns() -> None:

@@ -102,6 +102,7 @@ J02 = Rule(
     order=1705,
     family="learning",
     title="The loss grows",
+    from_printed=True,
     severities=("error", "warning"),
     confidences=("likely", "possible"),
     needs=("journal: loss since the run began, else its files or output",),

@@ -63,6 +63,7 @@ J03 = Rule(
     order=1706,
     family="learning",
     title="The run does not learn",
+    from_printed=True,
     severities=("error", "warning", "info"),
     confidences=("certain", "likely", "possible"),
     needs=("journal: loss since the run began and learning rate, else its files or output",),

@@ -236,6 +236,7 @@ D01 = Rule(
     order=2402,
     family="input",
     title="The GPUs wait for data",
+    from_printed=True,
     severities=("error", "warning"),
     confidences=("certain", "likely", "possible"),
     needs=("journal: phase/data, step_s, loader", "/proc", "data_time and time in its files or output"),

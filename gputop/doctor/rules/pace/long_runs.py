@@ -235,6 +235,7 @@ E07 = Rule(
     order=2801,
     family="efficiency",
     title="The loop stalls at regular intervals",
+    from_printed=True,
     severities=("warning", "info"),
     confidences=("likely", "possible"),
     needs=("journal: step_s, checkpoint_s, phase/evaluation, gc_s, cuda/step_s", "/proc: waits for files, bytes written"),

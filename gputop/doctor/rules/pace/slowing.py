@@ -105,6 +105,7 @@ E10 = Rule(
     order=2810,
     family="efficiency",
     title="The run slows down",
+    from_printed=True,
     severities=("warning",),
     confidences=("likely", "possible"),
     needs=("journal: step_s since the run began, else a throughput, or the times of its losses, in its files or output",),

@@ -72,6 +72,10 @@ class Rule:
     """Approximate seconds of evidence that it needs; 0 if a single observation is enough."""
     every_s: float = SELDOM_S
     """Interval between judgements, in seconds, while nothing is suspected."""
+    from_printed: bool = False
+    """Whether the metrics that a run prints are enough evidence, so that it also judges a log."""
+    texts: tuple[str, ...] = ()
+    """Ids of the texts in a log that its finding makes redundant."""
     estimated: bool = False
     """Whether its limits are estimates that nobody has measured on a GPU."""
     threshold: str | tuple[str, ...]
