@@ -1,7 +1,8 @@
-"""Imports modules without those that they import and hardly ever use: 2 MiB of the sampler, 5 MiB of the screen.
+"""Imports modules without those that they import and hardly ever use: 2 MiB of the sampler, 6 MiB of the screen.
 
 A screen talks only to processes and a terminal, so asyncio needs no OpenSSL. Textual takes from ``typing_extensions`` names
-that ``typing`` has, too. The other modules are replaced by one that loads them on first use. Imports nothing.
+that ``typing`` has, too, and ``textual.types`` collects names from widgets that gputop does not have. The other modules are
+replaced by one that loads them on first use. Imports nothing.
 """
 
 from __future__ import annotations
@@ -18,10 +19,15 @@ _OF_PROCESSES = {"bz2": (), "locale": (), "lzma": (), "random": ("Random",)}
 _OF_THE_LIBRARY = {"inspect": (), "urllib.parse": ("quote_from_bytes",)}
 """Module -> those of its functions that are imported by name. ``dataclasses`` needs ``inspect`` only for classes without a
 docstring, ``pathlib`` needs to quote only in ``as_uri``."""
+_OF_ASYNCIO: dict[str, tuple[str, ...]] = {"asyncio.sslproto": ()}
 _OF_TEXTUAL = {
     "difflib": ("get_close_matches",),
     "mimetypes": (),
+    "pickle": ("dumps", "loads"),
     "platformdirs": ("user_downloads_path",),
+    "textual.widgets._directory_tree": ("DirEntry",),
+    "textual.widgets._placeholder": ("PlaceholderVariant",),
+    "textual.widgets._select": ("NoSelection", "SelectType"),
     "typing_extensions": (),
     "urllib.parse": ("urlparse",),
     "uuid": ("uuid4",),
@@ -50,7 +56,8 @@ def import_asyncio() -> None:
     modules: dict[str, Any] = sys.modules  # None says that there is no such module
     modules["ssl"] = None
     try:
-        import asyncio  # noqa: F401 - later imports find it loaded
+        with _StandIns(_OF_ASYNCIO):
+            import asyncio  # noqa: F401 - later imports find it loaded
     finally:
         del modules["ssl"]
 

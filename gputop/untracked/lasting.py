@@ -62,13 +62,17 @@ class LastingTexts:
             self._failure = error
 
     def _read(self, runs: Sequence[Run]) -> None:
-        from gputop.untracked.errors import OutputErrors
-
         before, self._known = self._known, {}
         for run in runs:
             ranks = tuple(ProcessRank(rank.local_pid, rank.rank) for rank in run.ranks if rank.local_pid is not None)
             files = files_of(ProcessRun(run.run_id, run.name, ranks)) if ranks else {}
-            errors = before.get(run.run_id) or OutputErrors(run.run_id)
+            errors = before.get(run.run_id)
+            if errors is None:
+                if not any(files.values()):
+                    continue  # it prints to a terminal or a pipe: the known texts, 2 MiB, are loaded with the first file
+                from gputop.untracked.errors import OutputErrors
+
+                errors = OutputErrors(run.run_id)
             errors.follow(files, run.created_at)
             if errors.reads_something:
                 self._known[run.run_id] = errors

@@ -203,7 +203,8 @@ import_library()
 import_asyncio()
 with for_textual():
     import gputop.tui.app, gputop.tui.screens.dashboard, gputop.tui.lazy_doctor
-unused = "bz2 difflib ipaddress locale lzma mimetypes platformdirs typing_extensions urllib.parse uuid"
+unused = "asyncio.sslproto bz2 difflib ipaddress locale lzma mimetypes pickle platformdirs textual.widgets._directory_tree"
+unused += " textual.widgets._placeholder textual.widgets._select typing_extensions urllib.parse uuid"
 print(*[name for name in unused.split() if name in sys.modules], "loaded")
 import typing_extensions
 from textual.app import user_downloads_path
@@ -213,12 +214,15 @@ print(typing_extensions.__file__ is not None, typing_extensions.deprecated is no
 from textual.notifications import Notification
 from textual.validation import URL
 print(len(Notification("said").identity), URL().validate("https://example.org/").is_valid)
+from rich.style import Style
+from textual.widgets import DirectoryTree, Select
+print(Style(meta={"at": 1}).meta["at"], DirectoryTree(".").path, Select([("one", 1)]).prompt)
 import shutil, subprocess, tempfile
 with tempfile.NamedTemporaryFile() as file:
     print(shutil.disk_usage(file.name).total > 0, subprocess.run(["echo", "text"], text=True, capture_output=True).stdout)
 """
     run = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, env=_library(), check=False)
-    assert run.stdout.splitlines() == ["loaded", "True blue", "True True", "36 True", "True text", ""], run.stderr
+    assert run.stdout.splitlines() == ["loaded", "True blue", "True True", "36 True", "1 . Select", "True text", ""], run.stderr
 
 
 def _library() -> dict[str, str]:

@@ -14,6 +14,7 @@ import pytest
 from gputop.snapshot import Rank, Run
 from gputop.untracked import lasting
 from gputop.untracked.lasting import LastingTexts
+from tests import REPOSITORY
 from tests.real_processes import eventually
 
 PRINTS = """
@@ -69,6 +70,25 @@ def test_other_texts_and_jobs_are_left_to_their_own_readers(trains: subprocess.P
     job = LastingTexts()
     assert job.poll([replace(run, job_id="job-1")]) == ()
     assert job._reading is None
+
+
+READS_A_PIPE = """
+import os, sys, time
+from gputop.snapshot import Rank, Run
+from gputop.untracked import lasting
+lasting.READ_S = 0.0
+outputs, run = lasting.LastingTexts(), Run("run-1", "train.py", state="running", ranks=(Rank(0, os.getpid(), state="running"),))
+for _ in range(2):
+    outputs.poll([run])
+    outputs._reading.join()
+outputs.poll([run])
+print([name for name in sys.modules if name.startswith("gputop.doctor.")])
+"""
+
+
+def test_the_known_texts_are_loaded_only_for_output_in_a_file() -> None:
+    run = subprocess.run([sys.executable, "-c", READS_A_PIPE], capture_output=True, text=True, check=True, cwd=REPOSITORY)
+    assert run.stdout == "[]\n"
 
 
 def test_output_of_two_runs_is_neithers(trains: subprocess.Popen[str]) -> None:
