@@ -62,11 +62,22 @@ def _free_ring(ring: Path, size: int) -> None:
         if not log.elsewhere:  # a container's archive may only be visible there
             ring.unlink()  # the run was deleted, or it wrote no record
         return
+    settle(log, ring, archive)
+
+
+def settle(log: RankLog, ring: Path, archive: Path) -> None:
+    """Free the ring of a dead process: copy it to its archive, or remove it if a later run of the same id has that place.
+
+    Raises:
+        OSError, FormatError: the archive cannot be read.
+    """
     kept = RankLog(archive)
-    if kept.ring == ring:
+    if kept.identity == log.identity:
         kept.settle()
-    else:
-        kept.close()
+        return
+    kept.close()
+    if not log.elsewhere:  # a container's archive may only be visible there
+        ring.unlink()
 
 
 def _free_profiles(directory: Path, before: float) -> None:

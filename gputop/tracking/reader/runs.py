@@ -19,7 +19,7 @@ from gputop.errors import describe_unexpected
 from gputop.places import runs_dir as default_runs_dir
 from gputop.snapshot import FormatError, Points
 from gputop.tracking.journal import places
-from gputop.tracking.reader import kept
+from gputop.tracking.reader import kept, leftovers
 from gputop.tracking.reader import labels as run_labels
 from gputop.tracking.reader.followed import Followed, describe
 from gputop.tracking.reader.kept import KeptLog
@@ -310,7 +310,7 @@ class RunReader:
             if _size_of(archive) is None or not log.reader.live.head:
                 ring.unlink()  # the run was deleted, or it wrote no record
             else:
-                RankLog(archive).settle()
+                leftovers.settle(log, ring, archive)
         except Exception as error:  # noqa: BLE001 - as in _open
             self._note_problem(ring, log.identity.run_id, error)
 

@@ -9,6 +9,8 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
+
 from gputop.agent.sampler import Sampler
 from gputop.sources.virtual import VirtualSource
 from gputop.tracking.journal import places
@@ -102,6 +104,33 @@ def test_a_ring_that_is_the_only_copy_stays(home: Home, tmp_path: Path) -> None:
     leftovers.free()
     assert ring.exists()
     shutil.rmtree(ring.parent)
+
+
+@pytest.mark.parametrize("by", ["the reader of its directory", "any other"])
+def test_a_ring_that_a_deleted_run_left_takes_none_from_a_run_of_the_same_id(home: Home, by: str) -> None:
+    def begin() -> subprocess.Popen[str]:
+        process = home.start(TRAINS, str(home.runs), GPUTOP_RUN_ID="same")
+        assert isinstance(process, subprocess.Popen)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "up\n"
+        return process
+
+    killed = begin()
+    (left,) = home.rings()
+    kill(killed)
+    shutil.rmtree(home.runs)
+    process = begin()
+    (own,) = (ring for ring in home.rings() if ring != left)
+    if by == "any other":
+        age(left)
+        leftovers.free()
+    reader = RunReader(home.runs)
+    (run,) = reader.poll().runs
+    reader.close()
+    assert [(rank.pid, rank.state, rank.metrics["loss"]) for rank in run.ranks] == [(process.pid, "running", 4999.0)]
+    assert home.rings() == [own], "what was left is freed"
+    process.communicate("\n")
+    assert home.rings() == []
 
 
 KILLED = """

@@ -90,7 +90,9 @@ def _make(identity: form.Identity, directory: Path, archive: Path | None, wanted
     size = form.RING_DATA_OFFSET + capacity
     size_limit.check(size - 1)
     stem = f"{identity.run_id}-{form.file_stem(identity.rank, identity.attempt)}"
-    path = directory / (f"{stem}.ring" if archive else f"{stem}-{identity.pid}.ring")
+    path = directory / f"{stem}.ring"
+    if archive is None or os.path.lexists(path):  # a killed run of this id may have left it, and then been deleted
+        path = directory / f"{stem}-{identity.pid}.ring"
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     fd = os.open(path, flags, 0o600)
     try:
