@@ -699,6 +699,55 @@ def test_a_container_that_forbids_the_copying_call_has_a_ring_all_the_same(home:
     assert home.only_run().state == "finished"
 
 
+HOLDS_A_LEASE = """
+import fcntl, os, signal, sys
+signal.signal(signal.SIGIO, signal.SIG_IGN)
+for _ in sys.stdin:
+    fd = os.open(sys.argv[1], os.O_RDONLY)
+    try:
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+        print("held", flush=True)
+    except OSError:
+        os.close(fd)
+        print("refused", flush=True)
+"""
+LEASED = """
+import os, pathlib, signal, subprocess, sys, gputop
+from gputop.tracking.journal import places
+run = gputop.init(name="leased")
+run.log(loss=0.0, step=0)
+(ring,) = [ring for room in places.live_dirs(pathlib.Path(sys.argv[1])) for ring in room.glob("*.ring")]
+inode = f":{ring.stat().st_ino} "
+holder = subprocess.Popen([sys.executable, "-c", sys.argv[2], ring], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+said = b""
+while said != b"held\\n":
+    for fd in set(range(3, 1024)) - {holder.stdin.fileno(), holder.stdout.fileno()}:
+        try:
+            os.close(fd)  # as a daemon does
+        except OSError:
+            pass
+    holder.stdin.write(b"\\n")
+    holder.stdin.flush()
+    said = holder.stdout.readline()
+holder.send_signal(signal.SIGSTOP)
+for step in range(1, 100):
+    run.log(loss=float(step), step=step)
+gputop.finish()
+print(any("LEASE" in line and inode in line for line in open("/proc/locks")))
+holder.kill()
+"""
+
+
+def test_a_reader_that_is_stopped_while_it_holds_a_lease_on_the_ring_holds_up_nothing(home: Home) -> None:
+    code, out, err = home.run(FORBIDDEN + LEASED, str(home.runs), HOLDS_A_LEASE)
+    assert code == 0, err
+    assert out == "True\n", "the writer did not wait until the kernel took the lease away"
+    assert "can no longer be written" in err
+    assert home.rings() == []
+    assert read_all(home.archives()[0]).series["loss"] == [(step, float(step)) for step in range(100)]
+    assert home.only_run().state == "finished"
+
+
 @pytest.mark.parametrize(("left", "then"), [(0, "log"), (200_000, "log"), (0, "finish")])
 def test_a_ring_that_shrinks_is_abandoned(home: Home, left: int, then: str) -> None:
     process = home.start(SHRUNK)

@@ -18,7 +18,7 @@ class FileMirror(Mirror):
     def __init__(self, memory: memoryview[int], file: OwnFile) -> None:
         """Copy all of ``memory`` to ``file``, which is as long."""
         self.end = 0
-        self.failed = False
+        self.failed, self.why = False, "was truncated"
         self._memory, self._file = memory, file
         self._capacity = len(memory) - form.RING_DATA_OFFSET
         self._copy(0, len(memory))
@@ -41,4 +41,4 @@ class FileMirror(Mirror):
                 self._file.write(self._memory[offset : offset + size], offset)
         except OSError as error:
             let_through(error)
-            self.failed = True
+            self.failed, self.why = True, "can no longer be written"

@@ -185,7 +185,7 @@ class OpenJournal:
         return self.journal.position - self.journal.flushed > self.journal.capacity // 4
 
     def _leave_truncated_ring(self) -> None:
-        """Abandon a ring whose file became shorter: readers continue with the archive."""
+        """Abandon a ring whose file became shorter, or cannot be written: readers continue with the archive."""
         ring, archive = self._ring, self.journal.archive
         if ring is None or not ring.is_truncated():
             return
@@ -193,9 +193,9 @@ class OpenJournal:
         ring.mirror.failed = True
         ring.remove()
         if archive is None or self.journal.archive_state != form.ARCHIVE_GOOD:
-            warn(f"{ring.path} was truncated: the run is no longer recorded, the training continues.")
+            warn(f"{ring.path} {ring.mirror.why}: the run is no longer recorded, the training continues.")
             return
-        warn(f"{ring.path} was truncated: from now on the run is read from the disk, half a second later.")
+        warn(f"{ring.path} {ring.mirror.why}: from now on the run is read from the disk, half a second later.")
         self._write_live(archive)
 
     def _attend(self) -> None:

@@ -56,8 +56,8 @@ class Mirror:
         """Copy all of ``memory`` to ``mapped``, which is as long, by ``copying_call()``."""
         self.end = 0
         """The end of the stream that the file holds."""
-        self.failed = False
-        """Whether the file was found to be shorter than its mapping: nothing is copied any more."""
+        self.failed, self.why = False, "was truncated"
+        """Whether nothing is copied any more, and why: the file was found to be shorter than its mapping."""
         self._mapped = memory, mapped  # kept as long as their addresses are used
         self._near, self._far = _address_of(memory), _address_of(mapped)
         self._capacity = len(memory) - form.RING_DATA_OFFSET

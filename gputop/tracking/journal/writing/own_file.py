@@ -92,7 +92,9 @@ class OwnFile:
     def _claim(self) -> int:
         if not self._is_ours(self._fd):
             self._fd = -1
-            fd = _above_standard_streams(os.open(self._path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC))
+            # Not even for a reader that holds a lease on the file (``tracking/reader/namespaces``) and is stopped.
+            flags = os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+            fd = _above_standard_streams(os.open(self._path, flags))
             if not self._is_ours(fd):
                 os.close(fd)
                 raise FileNotFoundError(2, "the script closed the file, and another one has its name now")

@@ -37,7 +37,7 @@ class Ring:
     inode: int
 
     def is_truncated(self) -> bool:
-        """Return whether the file is shorter than it was; False if it was removed, which is harmless."""
+        """Return whether the file is shorter than it was, or cannot be written; False if it was removed, which is harmless."""
         found = self._stat()
         return self.mirror.failed or (found is not None and found.st_size < len(self.memory))
 
