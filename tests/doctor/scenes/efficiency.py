@@ -155,6 +155,22 @@ def long_evaluations(second, seconds=6.0):
     return single(second, {}, metrics=metrics)
 
 
+def evaluates_in_rounds(second, begins_at=2.0):
+    """Active learning, pseudo labels: the pauses choose what comes next, and the loss falls from ``begins_at`` again."""
+    base = long_evaluations(second)
+    losses = [points for points in base.points if points.metric == "loss"]
+    anew = tuple(
+        replace(points, values=tuple(0.2 + (begins_at - 0.2) * 0.8 ** ((step - 1) % 20) for step in points.steps))
+        for points in losses
+    )
+    return replace(base, points=(*(points for points in base.points if points.metric != "loss"), *anew))
+
+
+def evaluates_at_the_same_loss(second):
+    """The loss after each evaluation is hardly higher than before."""
+    return evaluates_in_rounds(second, 0.22)
+
+
 def scores_candidates(second):
     """An evolution or a search: 97% of the time goes to calls without gradients, as it should."""
     return long_evaluations(second, 180.0)
@@ -255,6 +271,7 @@ FAULTS = (
     ("E07", "uploads after each save", uploads_what_it_saved, 60),
     ("E07", "long evaluations", long_evaluations, 60),
     ("E07", "evaluation in whole batches", evaluates_in_whole_batches, 60),
+    ("E07", "evaluations that change no loss", evaluates_at_the_same_loss, 60),
     ("E07", "garbage collection", garbage, 110),
     ("E07", "long pauses", long_pauses, 110),
     ("E08", "two halves of a model", halves, 20),
@@ -288,6 +305,7 @@ POSSIBLE = (
     ("E07", "long pauses asleep", long_pauses_asleep, 110),
     ("E07", "games between bursts of steps", plays_between_bursts, 60),
     ("E07", "a search that scores candidates", scores_candidates, 60),
+    ("E07", "rounds that each begin anew", evaluates_in_rounds, 60),
     ("E07", "environments between bursts of steps", waits_for_its_environments, 110),
 )
 

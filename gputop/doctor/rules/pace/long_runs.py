@@ -17,6 +17,7 @@ from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.rules.pace.own_times import evaluates_longer
+from gputop.doctor.rules.pace.renewed import begins_anew
 from gputop.doctor.rules.pace.saves import OFTEN_STEPS, SAVES_MIN, SHARE_MIN, SURE_SHARE, saves_too_often
 from gputop.doctor.rules.pace.writes import writes_in_the_loop
 from gputop.doctor.rules.support import tracked
@@ -201,6 +202,8 @@ def stalls_that_return(evidence: Evidence, group: RankGroup) -> Judgement:
         deliberate = deliberate or (cause == "evaluation" and found.excess_share > EVALUATION_SHARE_MAX)
         deliberate = deliberate or (cause in ("evaluation", "other") and _plays(member, found))
         deliberate = deliberate or (cause == "other" and _sleeps(evidence, member, found))
+        chooses = cause in ("evaluation", "epoch", "other") and begins_anew(evidence, group, member.journal, found)
+        deliberate = deliberate or chooses
         # The loop may only wait for its GPU, whose times are not known.
         deliberate = deliberate or (cause == "other" and works is None and _is_on_gpu(member))
         finding = tracked.about(
@@ -245,8 +248,8 @@ E07 = Rule(
         f"{STALLS_MIN} steps of {STALL_FACTOR:.0f} times the median that take {STALL_SHARE_MIN:.0%} of the time or more, at "
         f"intervals of at least {PERIOD_MIN} steps that vary by less than {STALL_VARIATION:.0%}",
         f"these are only possible for evaluations that take more than {EVALUATION_SHARE_MAX:.0%}, or if each call of the model "
-        f"without gradients takes less than {PLAYS_SHARE:.1%} of a step; and none if the GPU works through more than half of "
-        "each pause, by CUDA events",
+        f"without gradients takes less than {PLAYS_SHARE:.1%} of a step, or if the loss begins anew after each; and none if "
+        "the GPU works through more than half of each pause, by CUDA events",
         f"{SAVES_MIN} checkpoints, {OFTEN_STEPS:g} steps apart or less on average, take {SHARE_MIN:.0%} of the time (likely "
         f"from {SURE_SHARE:.0%})",
         f"a main thread waits for files in {SHARE_MIN:.0%} of all samples, in a process that writes and hardly reads, while "
@@ -260,7 +263,7 @@ E07 = Rule(
     signature="At regular intervals, a step takes at least five times the median.",
     look_alike="A host that queues steps and then waits for its GPU, where it logs the loss; D06 (the loader's workers "
     "restart); pauses on purpose, also between the cells of a notebook or at a prompt, or asleep until new data arrives; "
-    "games or rollouts that make the data of later steps.",
+    "games or rollouts that make the data of later steps; rounds that each begin with another model or other data.",
     fix=("Save asynchronously, evaluate less often and on every rank, and collect garbage on all ranks at the same step."),
     judge=stalls_that_return,
 )

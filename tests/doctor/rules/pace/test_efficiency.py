@@ -42,6 +42,7 @@ TOLD = {
     "slow checkpoints": ("warning", "likely", "every 50 steps", "async_save"),
     "uploads after each save": ("warning", "likely", "every 25 steps", "look at the loop's work"),
     "evaluation in whole batches": ("warning", "likely", "every 20 steps", "evaluate less often"),
+    "evaluations that change no loss": ("warning", "likely", "every 20 steps", "evaluate less often"),
     "long evaluations": ("warning", "likely", "every 20 steps", "evaluate less often"),
     "long pauses": ("warning", "likely", "every 20 steps", "look at the loop's work"),
     "garbage collection": ("warning", "likely", "every 70 steps", "gc.freeze()"),
