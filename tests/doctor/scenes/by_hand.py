@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -23,10 +23,11 @@ def by_hand(
     times: tracked.Metrics | None = None,
     in_all: Mapping[str, int] | None = None,
     largest: int | None = None,
+    own: Callable[[int], Mapping[str, Any]] | None = None,
 ) -> Scene:
     """Ranks with so many calls in each step, and ``in_all`` of the whole run. ``losses`` "last": only the last rank has one.
 
-    ``largest``: elements of the largest tensor passed on; the largest parameter has 262,144.
+    ``largest``: elements of the largest tensor passed on; the largest parameter has 262,144. ``own``: more facts of each rank.
     """
 
     def each(number: int, step: int) -> dict[str, Any]:
@@ -42,7 +43,7 @@ def by_hand(
         unlike = number if weights == "unlike" else 0
         probes = range(step - step % 10 - 30, step + 1, 10)
         facts["parameters"] = {"recent": [[at, 5000 + at + 1000 * unlike, 1.5 + unlike] for at in probes]} if weights else None
-        return facts
+        return tracked.merged(facts, own(number) if own is not None else {})
 
     def loss(number: int, step: int) -> float | None:
         if losses == "last" and number < world - 1:
@@ -68,6 +69,37 @@ BY_HAND: tuple[tuple[str, Scene, int], ...] = (
     ("weights averaged now and then, as one tensor", APART(in_all={"all_reduce": 2}, largest=11_000_000), 60),
     ("weights that may be averaged later", APART(), 12),
 )
+
+
+def _undivided(rank: int) -> dict[str, Any]:
+    """No sampler divides the data."""
+    return {"sampler": None}
+
+
+def _saves_its_own(rank: int) -> dict[str, Any]:
+    saved = {"seconds": 0.1, "bytes": 1 << 20, "path": f"/data/out/{rank}.pt", "step": 100}
+    return {**_undivided(rank), "checkpoint": saved}
+
+
+def _saves_the_same(rank: int) -> dict[str, Any]:
+    return {**_undivided(rank), "checkpoint": {**_saves_its_own(0)["checkpoint"]}}
+
+
+_MEMBERS = partial(APART, own=_undivided)
+votes_now_and_then = _MEMBERS(in_all={"all_gather": 12}, largest=3_000)
+rates_of_their_own = _MEMBERS(times={"lr": lambda rank, step: 1e-3 * (1 + rank)})
+SEPARATE: tuple[tuple[str, Scene, int], ...] = (
+    ("predictions gathered now and then", votes_now_and_then, 60),
+    ("votes summed now and then", _MEMBERS(in_all={"all_reduce": 12}, largest=3_000), 60),
+    ("each rank saves its own model", APART(own=_saves_its_own), 60),
+)
+"""Ranks that may train separate models on purpose."""
+CHOSEN: tuple[tuple[str, Scene, int], ...] = (
+    ("each rank has its own learning rate", rates_of_their_own, 60),
+    ("each rank trains a model of its own size", _MEMBERS(own=lambda rank: {"model": {"trained_parameters": 1000 * rank}}), 60),
+    ("searched on the same batches", by_hand({}, losses="unlike", times={"lr": lambda rank, step: 1e-3 * (1 + rank)}), 60),
+)
+"""Ranks that train separate models for certain."""
 _AVERAGED = partial(by_hand, {"all_reduce": 1}, batches="own", losses="unlike", weights="same", world=2, largest=11_000_000)
 
 
@@ -97,6 +129,14 @@ FAULTS: tuple[tuple[str, str, Scene, int], ...] = (
     ("C03", "nothing exchanged for 200 steps", APART(), 40),
     ("C03", "metrics averaged now and then", APART(in_all={"all_reduce": 12}, largest=64), 40),
     ("C03", "one loss averaged now and then", by_hand({"all_reduce": 1}, batches="own", losses="unlike"), 12),
+    ("C03", "predictions gathered, and the data divided", APART(in_all={"all_gather": 12}, largest=3_000), 60),
+    (
+        "C03",
+        "one rate, which each rank lowers in the end",
+        APART(times={"lr": lambda rank, step: 1e-3 * (1 + (step > 250) * rank)}),
+        60,
+    ),
+    ("C03", "all ranks save one file", APART(own=_saves_the_same), 60),
     ("F02", "averaged by hand, and one rank takes longer", longer_on_rank_1, 40),
 )
 UNLIKE: tuple[tuple[str, Scene, int], ...] = (

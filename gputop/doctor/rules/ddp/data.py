@@ -12,6 +12,7 @@ from gputop.doctor.facts.ddp import divides_models
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.rules.ddp.by_hand import divides_by_hand, equal_losses, may_divide
+from gputop.doctor.rules.ddp.on_purpose import settings_differ
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import SELDOM_S, Judgement, Rule, Suspicion
 from gputop.facts.setup import Loader, Sampler
@@ -52,7 +53,8 @@ def same_batches(evidence: Evidence, group: RankGroup) -> Judgement:
         else _undivided(group, ranks, feeds, samplers)
     )
     # Refuting the finding costs more than finding nothing, which is the case in most runs.
-    return None if judgement is None or divides_models(ranks) or divides_by_hand(evidence, group) else judgement
+    meant = judgement is None or divides_models(ranks) or divides_by_hand(evidence, group) or settings_differ(evidence, group)
+    return None if meant else judgement
 
 
 C05 = Rule(
@@ -79,7 +81,10 @@ C05 = Rule(
         "Batches are equal on all ranks, step by step; or the sampler does not divide the data and the loader is as long "
         "as on one GPU."
     ),
-    look_alike=("Tensor, sequence or pipeline parallelism, where ranks must see equal data; data sets that shard themselves."),
+    look_alike=(
+        "Tensor, sequence or pipeline parallelism, where ranks must see equal data; data sets that shard "
+        "themselves; a search, whose ranks train with other settings."
+    ),
     fix="Use DistributedSampler(dataset) in the loader, with shuffle=False there.",
     judge=same_batches,
 )

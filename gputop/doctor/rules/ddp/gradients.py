@@ -12,6 +12,7 @@ from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.ddp.by_hand import divides_by_hand
+from gputop.doctor.rules.ddp.on_purpose import may_be_meant, settings_differ
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, SELDOM_S, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.shared import through_the_wrapper
@@ -222,6 +223,8 @@ def not_wrapped(evidence: Evidence, group: RankGroup) -> Judgement:
         return None
     if most and (weights_met(ranks, STEPS_MIN) or all(passes_weights(rank) for rank in ranks)):
         return None  # Local SGD: the script averages the weights by hand from time to time.
+    if settings_differ(evidence, group):
+        return None  # a search or a population
     connected = any(fact is not None for fact in process_groups)
     early = silent and connected and min((rank.steps_taken or 0) for rank in ranks) < APART_STEPS
     often = most > (ranks[0].steps_taken or 0)  # More than averaging one loss in each step.
@@ -238,12 +241,13 @@ def not_wrapped(evidence: Evidence, group: RankGroup) -> Judgement:
             "journal: process_group",
         ),
         *weights,
+        *(hints := may_be_meant(group)),
     ]
     finding = tracked.about(
         group,
         "C03",
         "error",
-        "possible" if often or early else "certain" if silent else "likely",
+        "possible" if often or early or hints else "certain" if silent else "likely",
         f"The model is not wrapped: {size} ranks train {size} separate models",
         facts,
         "The launcher starts the ranks, but nothing connects them: without DistributedDataParallel or FSDP, they exchange "
@@ -268,8 +272,10 @@ C03 = Rule(
         f"several ranks, no wrapper, and no collective that could average gradients in {STEPS_MIN} steps",
         "this is likely if there are some collectives and the weights differ, possible if there is more than one in each step, "
         f"or the ranks have a process group and less than {APART_STEPS} steps",
-        "not if calls pass values on in each step or tensors as large as the largest parameter, or different weights give the "
-        "same loss",
+        "also possible, unless a sampler divides the data: if all that the ranks exchange is predictions now and then, if each "
+        "one saves a model of its own, or if the script is named after an ensemble, a search or the like",
+        "not if calls pass values on in each step or tensors as large as the largest parameter, different weights give the "
+        "same loss, or the ranks train other models or with other learning rates",
     ),
     hides=("C05", "C10", "C11", "C12"),
     mechanism=("The launcher starts the ranks, but nothing connects them. Without DDP or FSDP, they exchange no gradients."),
@@ -277,7 +283,7 @@ C03 = Rule(
         "Several ranks train without a wrapper and without collectives that could average gradients, and their weights differ."
     ),
     look_alike="Tensor parallelism, DeepSpeed, Megatron, Horovod, or averaging by hand, even if only of weights and only "
-    "from time to time.",
+    "from time to time; an ensemble, a search or a population, of which each rank trains a member.",
     fix="Wrap the model: DDP(model.to(local_rank), device_ids=[local_rank]).",
     judge=not_wrapped,
 )

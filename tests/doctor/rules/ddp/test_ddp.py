@@ -13,7 +13,7 @@ from tests import samples
 from tests.doctor.rules.judged import assert_first, assert_silent
 from tests.doctor.scenes import by_hand
 from tests.doctor.scenes.base import Scene, ids, play, verdict
-from tests.doctor.scenes.by_hand import BY_HAND
+from tests.doctor.scenes.by_hand import BY_HAND, CHOSEN, SEPARATE
 from tests.doctor.scenes.ddp import FAULTS, HEALTHY, LOOK_ALIKES, POSSIBLE, nan_on_rank_2, same_batches, untracked_ddp
 
 TOLD = {
@@ -75,7 +75,9 @@ def test_a_look_alike_is_not_reported(rule, name, scene, seconds):
     assert all(rule not in ids(said) for said in play(scene, seconds))
 
 
-@pytest.mark.parametrize(("name", "scene", "seconds"), HEALTHY + BY_HAND, ids=[item[0] for item in HEALTHY + BY_HAND])
+@pytest.mark.parametrize(
+    ("name", "scene", "seconds"), HEALTHY + BY_HAND + CHOSEN, ids=[item[0] for item in HEALTHY + BY_HAND + CHOSEN]
+)
 def test_healthy_run_is_left_alone(name, scene, seconds):
     assert_silent(scene, seconds)
 
@@ -88,6 +90,37 @@ def test_ranks_that_exchange_gradients_are_distinguished_from_those_that_do_not(
     assert sure["nothing exchanged"] == "possible"
     assert sure["nothing exchanged for 200 steps"] == "certain"
     assert sure["metrics averaged now and then"] == "likely"
+    assert sure["predictions gathered, and the data divided"] == "likely"
+    assert sure["one rate, which each rank lowers in the end"] == "certain"
+    assert sure["all ranks save one file"] == "certain"
+
+
+@pytest.mark.parametrize(("name", "scene", "seconds"), SEPARATE, ids=[item[0] for item in SEPARATE])
+def test_separate_models_that_may_be_meant_are_only_possible(name, scene, seconds):
+    assert [(item.id, item.confidence) for item in play(scene, seconds)[-1]] == [("C03", "possible")]
+
+
+@pytest.mark.parametrize("script", ["ensemble_of_two.py", "lr_sweep.py", "random_search.py", "kfold.py"])
+def test_a_script_named_after_several_models_makes_separate_ones_only_possible(script):
+    called = calls_itself(by_hand.APART(own=lambda rank: {"sampler": None}), script)
+    assert [(item.id, item.confidence) for item in play(called, 60)[-1]] == [("C03", "possible")]
+
+
+@pytest.mark.parametrize("script", ["remember.py", "train.py --fold 0 --data=/sweep/imagenet", "finetune.py"])
+def test_other_words_are_no_hint(script):
+    called = calls_itself(by_hand.APART(own=lambda rank: {"sampler": None}), script)
+    assert play(called, 60)[-1][0].confidence == "certain"
+
+
+def calls_itself(scene: Scene, command: str) -> Scene:
+    """The same run, started with this command."""
+
+    def called(second: int) -> Snapshot:
+        shot = scene(second)
+        words = ("python", "-u", *command.split())
+        return replace(shot, processes=tuple(replace(process, command=words) for process in shot.processes))
+
+    return called
 
 
 def test_untracked_ranks_are_not_judged_and_it_says_what_would_let_it():
