@@ -77,4 +77,8 @@ PROGRAMS: tuple[Program, ...] = (
         (*_ACCELERATE, "reduces_each_tensor.py"),
         2,
     ),
+    # Two members of an ensemble: no gradient is averaged, and both see all the data.
+    Program(_case("healthy-ensemble-of-two"), with_python("ensemble_of_two"), 2),
+    # Each round begins with a new model; then the pool is scored.
+    Program(_case("healthy-asks-the-oracle"), with_python("asks_the_oracle")),
 )

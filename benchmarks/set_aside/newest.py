@@ -101,10 +101,6 @@ PROGRAMS: tuple[Program, ...] = (
     # ---- healthy
     # Batches with a NaN are left out, and this is printed.
     Program(_case("healthy-leaves-out-what-is-nan"), with_python("leaves_out_what_is_nan")),
-    # Two members of an ensemble: no gradient is averaged, and both see all the data.
-    Program(_case("healthy-ensemble-of-two"), with_python("ensemble_of_two"), 2),
-    # Each round begins with a new model; then the pool is scored.
-    Program(_case("healthy-asks-the-oracle"), with_python("asks_the_oracle")),
     # Data for tomorrow are made beside the training, with low priority.
     Program(_case("healthy-shards-for-tomorrow"), ("bash", "shards_for_tomorrow.sh")),
     # Four batches for each update, and a warm-up of the rate.
