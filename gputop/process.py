@@ -122,6 +122,8 @@ class Process:
     read_bytes: int | None = None
     """Bytes read from disks since the process started, cumulative."""
     written_bytes: int | None = None
+    any_read_bytes: int | None = None
+    """Bytes returned by read calls since the process started, also from the page cache and pipes; in whole units of 16 MiB."""
     involuntary_switches: int | None = None
     waits_in: str | None = None
     """The kernel function in which the main thread sleeps (/proc/<pid>/wchan); None while it runs or if hidden."""

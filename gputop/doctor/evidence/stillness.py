@@ -6,6 +6,7 @@ Also how often a process or its loader workers waited for a disk, and what its m
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter, deque
 from dataclasses import dataclass, field
@@ -35,8 +36,9 @@ class _Traffic:
     """(time, share of the workers, or 1.0 for the process itself, that waits for a disk)."""
     samples: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=KEPT_READINGS))
     """(time, what the main thread did at that moment)."""
-    moved: deque[tuple[float, int, int]] = field(default_factory=lambda: deque(maxlen=KEPT_READINGS))
-    """(time, bytes read, bytes written) when they changed; the first is older than the window."""
+    moved: deque[tuple[float, int, int, int]] = field(default_factory=lambda: deque(maxlen=KEPT_READINGS))
+    """(time, bytes read from disks, bytes written, bytes read by any call) when they changed; the first is older than the
+    window."""
     runs: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT_READINGS))
     """Times of the snapshots in which the main thread ran."""
     ran: int = 0
@@ -76,7 +78,7 @@ class Stillness:
                 track.moved_at = self._now
             if track.bytes is None or abs(total - track.bytes) >= MOVED_BYTES:
                 track.bytes = total
-        self._note_moved(track, read, written)
+        self._note_moved(track, read, written, process.any_read_bytes or 0)
         workers = process.workers
         if workers is not None and workers.count:
             track.waits.append((self._now, workers.blocked / workers.count))
@@ -94,11 +96,11 @@ class Stillness:
         while track.runs and track.runs[0] < oldest:
             track.runs.popleft()
 
-    def _note_moved(self, track: _Traffic, read: int | None, written: int | None) -> None:
+    def _note_moved(self, track: _Traffic, read: int | None, written: int | None, called: int) -> None:
         moved = track.moved
-        if read is None or written is None or (moved and moved[-1][1:] == (read, written)):
+        if read is None or written is None or (moved and moved[-1][1:] == (read, written, called)):
             return
-        moved.append((self._now, read, written))
+        moved.append((self._now, read, written, called))
         while len(moved) > 1 and moved[1][0] < self._oldest:
             moved.popleft()
 
@@ -135,8 +137,22 @@ class Stillness:
         track = self._traffic.get((process.pid, process.started_at))
         if track is None or not track.moved:
             return 0, 0
-        _, read, written = track.moved[0]
+        _, read, written, _ = track.moved[0]
         return max(0, (process.read_bytes or 0) - read), max(0, (process.written_bytes or 0) - written)
+
+    def steady_per_s(self, process: Process, span_s: float, parts: int) -> tuple[float, float]:
+        """Return how many bytes per second a process writes, and reads by any call, in the slowest of so many equal parts.
+
+        Both are 0 if it was not observed throughout the last ``span_s`` seconds.
+        """
+        track = self._traffic.get((process.pid, process.started_at))
+        if track is None or not track.moved or track.moved[0][0] > self._now - span_s:
+            return 0.0, 0.0
+        part_s = span_s / parts
+        edges = [self._now - part_s * number for number in range(parts, -1, -1)]
+        at = [next(item for item in reversed(track.moved) if item[0] <= edge) for edge in edges]
+        grown = [(after[2] - before[2], after[3] - before[3]) for before, after in itertools.pairwise(at)]
+        return max(0.0, min(item[0] for item in grown) / part_s), max(0.0, min(item[1] for item in grown) / part_s)
 
     def samples(self, process: Process, within_s: float = WINDOW_S, least: int = 0) -> Counter[str]:
         """Count the samples in which the main thread ran (``RUNS``) or waited, by what it waited for.

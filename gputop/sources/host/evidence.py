@@ -21,6 +21,8 @@ WAITS_S = 0.9
 WRITES_BYTES = 2**20
 """If a process writes this much between two readings, search its open files at once instead of every ten seconds: writing
 a checkpoint may take only seconds."""
+CALLS_UNIT_BYTES = 2**24
+"""What read calls return is told in whole units of this, so that the record of a process that reads little stays the same."""
 MAX_FILES = 16
 """Maximum number of files that a process is reported to write."""
 
@@ -31,6 +33,7 @@ class Evidence:
     def __init__(self) -> None:
         self.read_bytes: int | None = None
         self.written_bytes: int | None = None
+        self.any_read_bytes: int | None = None
         self.involuntary_switches: int | None = None
         self.waits_in: str | None = None
         self.waits_for: str | None = None
@@ -85,12 +88,13 @@ class Evidence:
 
     def _read_transfers(self, facts: Facts) -> int:
         """Read the disk counters; return the bytes written by any means since the previous reading."""
-        found = facts.try_read(("read_bytes", "written_bytes", "waits_in"), procfs_activity.read_io)
+        found = facts.try_read(("read_bytes", "written_bytes", "any_read_bytes", "waits_in"), procfs_activity.read_io)
         if found is None:
-            self.read_bytes = self.written_bytes = self._wrote_bytes = None
+            self.read_bytes = self.written_bytes = self.any_read_bytes = self._wrote_bytes = None
             return 0
         before, self._wrote_bytes = self._wrote_bytes, found.any_written_bytes
         self.read_bytes, self.written_bytes = found.read_bytes, found.written_bytes
+        self.any_read_bytes = found.any_read_bytes // CALLS_UNIT_BYTES * CALLS_UNIT_BYTES
         return 0 if before is None else found.any_written_bytes - before
 
     def _read_files(self, facts: Facts) -> None:

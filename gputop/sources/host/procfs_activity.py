@@ -75,6 +75,8 @@ class Transfers(NamedTuple):
     """Bytes to be written to disks: some may still be in the page cache."""
     any_written_bytes: int
     """Bytes passed to write calls of any kind, including pipes and files in memory."""
+    any_read_bytes: int
+    """Bytes returned by read calls of any kind, including the page cache and pipes."""
 
 
 def parse_io(data: bytes) -> Transfers:
@@ -84,7 +86,7 @@ def parse_io(data: bytes) -> Transfers:
         ValueError, KeyError: the data is not such a file.
     """
     values = {name: int(value) for name, _, value in (line.partition(b":") for line in data.splitlines())}
-    return Transfers(values[b"read_bytes"], values[b"write_bytes"], values[b"wchar"])
+    return Transfers(values[b"read_bytes"], values[b"write_bytes"], values[b"wchar"], values[b"rchar"])
 
 
 def read_io(pid: int) -> Transfers | None:

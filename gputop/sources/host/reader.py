@@ -30,8 +30,17 @@ twice as many. State, CPU and memory are always from the newest reading, and so 
 SPREAD_MAX = 8.0
 """No value is read less often than once in this many of its intervals."""
 HIDDEN_BY_HIDEPID = (
-    *("all_locked", "command", "container", "cores_allowed", "cores_used", "cpu_percent", "environment", "files_written"),
-    *("involuntary_switches", "main_thread_cpu_percent", "memory_rss_bytes", "name", "nvidia_open", "ppid", "read_bytes"),
+    *("all_locked", "any_read_bytes", "command", "container", "cores_allowed", "cores_used", "cpu_percent", "environment"),
+    *(
+        "files_written",
+        "involuntary_switches",
+        "main_thread_cpu_percent",
+        "memory_rss_bytes",
+        "name",
+        "nvidia_open",
+        "ppid",
+        "read_bytes",
+    ),
     *("started_at", "state", "thread_count", "threads", "torch_cuda_mapped", "torch_mapped", "uid", "user"),
     *("waits_in", "workers"),
     *("waits_for", "waits_read_s", "written_bytes"),
@@ -213,6 +222,7 @@ class HostReader:
             threads.cores if threads else (),
             evidence.read_bytes,
             evidence.written_bytes,
+            evidence.any_read_bytes,
             evidence.involuntary_switches,
             evidence.waits_in,
             evidence.waits_for,

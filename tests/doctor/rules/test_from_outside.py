@@ -48,6 +48,33 @@ def test_files_that_are_read_or_written_now_and_then_do_not(name: str) -> None:
     assert all(item.id != "E07" for found in play(scenes.UNTROUBLED_BY_FILES[name], 100) for item in found)
 
 
+@pytest.mark.parametrize("scene", [scenes.reads_the_whole_file, scenes.reads_it_on_a_crowded_machine], ids=["alone", "crowded"])
+def test_a_training_process_that_reads_all_the_time_may_read_too_much(scene: Scene) -> None:
+    finding = told(scene, "D01", 60)
+    assert finding is not None
+    assert finding.confidence == "possible"
+    assert finding.title.startswith("The training process itself reads ")
+    assert finding.evidence[0].source == "/proc/<pid>/io"
+
+
+@pytest.mark.parametrize("name", scenes.READS_LITTLE)
+def test_what_else_reads_is_left_alone(name: str) -> None:
+    assert all(item.id != "D01" for found in play(scenes.READS_LITTLE[name], 80) for item in found)
+
+
+def test_what_is_written_beside_the_loop_all_the_time_is_possible() -> None:
+    finding = told(scenes.saves_beside_the_loop, "E07", 60)
+    assert finding is not None
+    assert (finding.confidence, finding.severity) == ("possible", "warning")
+    assert "checkpoints every few steps?" in finding.title
+    assert "open for writing: last.ckpt" in [fact.text for fact in finding.evidence]
+
+
+@pytest.mark.parametrize("name", scenes.WRITES_LITTLE)
+def test_what_else_writes_is_left_alone(name: str) -> None:
+    assert all(item.id != "E07" for found in play(scenes.WRITES_LITTLE[name], 80) for item in found)
+
+
 def test_threads_for_a_larger_machine_share_the_cores() -> None:
     finding = told(scenes.threads_of_a_server, "D02", 60)
     assert finding is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from gputop.snapshot import Ancestor, DeviceUse, Points, ProcessRank, ProcessRun, Rank, Run, Snapshot, Workers
 from tests.doctor.scenes.base import Scene, single, virtual
@@ -265,3 +266,43 @@ UNTROUBLED_BY_FILES: Mapping[str, Scene] = {
     "writes while other threads compute": writing(taking_turns("file", *(6 * ["runs"]))),
 }
 """Processes that wait for files, or write, and whose loop is not held up by it."""
+
+
+def with_transfers(
+    doing: Doing, read: int = 0, written: int = 0, disk: int = 0, every: int = 1, main: float = 95.0, **changes: Any
+) -> Scene:
+    """One process whose calls read, and which writes and reads from disks, so many bytes a second.
+
+    ``main``: how much of a core its main thread uses, in percent.
+    """
+    base = outside(doing, every=every)
+
+    def scene(second: int) -> Snapshot:
+        found = base(second)
+        (process,) = found.processes
+        moved: dict[str, Any] = {
+            "any_read_bytes": read * second,
+            "written_bytes": written * second,
+            "read_bytes": disk * second,
+        }
+        moved |= {"main_thread_cpu_percent": main, **changes}
+        return replace(found, processes=(replace(process, **moved),))
+
+    return scene
+
+
+reads_the_whole_file = with_transfers(always("runs"), 300_000_000)
+reads_it_on_a_crowded_machine = with_transfers(always("runs"), 40_000_000, main=20.0)
+READS_LITTLE: Mapping[str, Scene] = {
+    "small files": with_transfers(always("runs"), 5_000_000),
+    "much, and computes far more": with_transfers(always("runs"), 60_000_000),
+    "at its start": with_transfers(always("runs"), 300_000_000, any_read_bytes=9_000_000_000),
+    "by workers": with_transfers(always("runs"), 300_000_000, workers=Workers(4, 190.0)),
+    "before each evaluation": with_transfers(always("runs"), 300_000_000, every=40),
+}
+saves_beside_the_loop = with_transfers(always("runs"), written=40_000_000, files_written=("/scratch/run/last.ckpt",))
+WRITES_LITTLE: Mapping[str, Scene] = {
+    "its best model": with_transfers(always("runs"), written=2_000_000),
+    "what it reads": with_transfers(always("runs"), written=40_000_000, disk=40_000_000),
+    "one large file before": with_transfers(always("runs"), written_bytes=10**10),
+}

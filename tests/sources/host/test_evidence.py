@@ -135,6 +135,16 @@ idle()
     assert process.read_bytes is not None
 
 
+def test_what_is_read_from_the_page_cache_counts_in_large_units(processes: Processes) -> None:
+    path = processes.folder / "samples.jsonl"
+    path.write_bytes(bytes(40 << 20))
+    child, _ = processes.ready(f'len(open("{path}", "rb").read()); len(open("{path}", "rb").read()); say("ready"); idle()')
+    process = until(child.pid, lambda process: process.any_read_bytes)
+    assert process.any_read_bytes in (80 << 20, 96 << 20), "and Python's own modules"
+    quiet, _ = processes.ready('say("ready"); idle()')
+    assert until(quiet.pid, lambda process: process.any_read_bytes is not None).any_read_bytes == 0
+
+
 def test_switches_and_disk_counters_grow(processes: Processes) -> None:
     child, _ = processes.ready(f"{{}}\n{BUSY}")
     process = until(child.pid, lambda process: process.involuntary_switches)
@@ -362,7 +372,7 @@ def test_lists_of_cores_and_counters_as_the_kernel_writes_them() -> None:
     assert parse_cpu_list("\n") == ()
     assert parse_cpu_list("all") == ()
     text = b"rchar: 9\nwchar: 7\nsyscr: 1\nsyscw: 1\nread_bytes: 4096\nwrite_bytes: 8192\ncancelled_write_bytes: 0\n"
-    assert parse_io(text) == (4096, 8192, 7)
+    assert parse_io(text) == (4096, 8192, 7, 9)
     own = read_open_files(os.getpid())
     assert own is not None
     assert own.nvidia in (True, False)

@@ -246,7 +246,16 @@ def test_another_users_process_says_what_it_hides(processes: Processes) -> None:
             pytest.skip("no other user's process here")
         process = read(HostReader(), 1)
     assert process.hidden == (
-        *("environment", "files_written", "nvidia_open", "read_bytes", "torch_cuda_mapped", "torch_mapped", "waits_for"),
+        *(
+            "any_read_bytes",
+            "environment",
+            "files_written",
+            "nvidia_open",
+            "read_bytes",
+            "torch_cuda_mapped",
+            "torch_mapped",
+            "waits_for",
+        ),
         *("waits_in", "written_bytes"),
     )
     assert not [name for name in process.hidden if getattr(process, name)]

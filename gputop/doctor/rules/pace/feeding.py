@@ -17,6 +17,8 @@ from gputop.doctor.rules.pace.bursts import from_outside
 from gputop.doctor.rules.pace.main_threads import WAITS_SHARE, waits_itself
 from gputop.doctor.rules.pace.own_times import SHARE as OWN_SHARE
 from gputop.doctor.rules.pace.own_times import waits_by_own_times
+from gputop.doctor.rules.pace.steady_files import READ_MIN_BYTES, READ_PER_CPU_S, reads_all_the_time
+from gputop.doctor.rules.pace.writes import SPAN_S as READS_SPAN_S
 from gputop.doctor.rules.pace.writes import mostly_writes
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import RARELY_S, SELDOM_S, Judgement, Rule, Suspicion
@@ -228,7 +230,9 @@ def waits_for_data(evidence: Evidence, group: RankGroup) -> Judgement:
     if group.run is not None:
         return own_work(evidence, group)
     seen = from_outside(evidence, group)
-    return seen if isinstance(seen, Suspicion) else waits_itself(evidence, group) or seen
+    if isinstance(seen, Suspicion):
+        return seen
+    return waits_itself(evidence, group) or reads_all_the_time(evidence, group) or seen
 
 
 D01 = Rule(
@@ -250,6 +254,8 @@ D01 = Rule(
         "of the script is named if it is mostly seen there",
         "from outside: bursts of work, and a loader that is busy (likely), or main threads that wait in "
         f"{WAITS_SHARE:.0%} of all samples, though steps advance (possible)",
+        f"from outside: without loader workers, the training process reads {bytes_text(int(READ_MIN_BYTES))}/s for "
+        f"{READS_SPAN_S:.0f} s, and {bytes_text(int(READ_PER_CPU_S))} for each second of its main thread's CPU time (possible)",
     ),
     hides=("E02", "E01", "E07", "D05", "B08"),
     hides_if=lambda finding: finding.confidence != "possible",

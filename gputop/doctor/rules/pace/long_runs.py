@@ -19,7 +19,8 @@ from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.rules.pace.own_times import evaluates_longer
 from gputop.doctor.rules.pace.renewed import begins_anew
 from gputop.doctor.rules.pace.saves import OFTEN_STEPS, SAVES_MIN, SHARE_MIN, SURE_SHARE, saves_too_often
-from gputop.doctor.rules.pace.writes import writes_in_the_loop
+from gputop.doctor.rules.pace.steady_files import WRITTEN_MIN_BYTES, writes_all_the_time
+from gputop.doctor.rules.pace.writes import SPAN_S, writes_in_the_loop
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.shared import real_gpu
@@ -230,7 +231,8 @@ def stalls_that_return(evidence: Evidence, group: RankGroup) -> Judgement:
             "The length and frequency of the pauses are intentional.",
         )
         return Suspicion(finding, 3.0)
-    return saves_too_often(evidence, group) or writes_in_the_loop(evidence, group) or evaluates_longer(evidence, group)
+    judges = (saves_too_often, writes_in_the_loop, evaluates_longer, writes_all_the_time)
+    return next((judged for judge in judges if (judged := judge(evidence, group)) is not None), None)
 
 
 E07 = Rule(
@@ -255,6 +257,8 @@ E07 = Rule(
         f"a main thread waits for files in {SHARE_MIN:.0%} of all samples, in a process that writes and hardly reads, while "
         f"steps advance (likely from {SURE_SHARE:.0%})",
         "evaluations take longer than training, according to the run's own numbers",
+        f"a process of the run writes {bytes_text(int(WRITTEN_MIN_BYTES))}/s for {SPAN_S:.0f} s, and hardly reads, while steps "
+        "advance (possible)",
     ),
     mechanism=(
         "A checkpoint, an evaluation, the end of an epoch or garbage collection blocks the loop. If only one rank does it, "

@@ -43,7 +43,7 @@ def writes_in_the_loop(evidence: Evidence, group: RankGroup) -> Judgement:
     if run is None or not evidence.has_moved(run, STEPS_EVERY_S) or not evidence.is_warm(group):
         return None
     found = [item for member in group.members if (item := _share(evidence, member)) is not None]
-    if not found or not _steps_go_on(evidence, group, run):
+    if not found or not steps_go_on(evidence, group, run):
         return None
     share, total, process = max(found, key=lambda item: item[0])
     read, written = evidence.still.moved_bytes(process)
@@ -78,8 +78,8 @@ def mostly_writes(evidence: Evidence, group: RankGroup) -> bool:
     return any(_share(evidence, member) is not None for member in group.members)
 
 
-def _steps_go_on(evidence: Evidence, group: RankGroup, run: str) -> bool:
-    """Return whether a rank reported steps throughout the span."""
+def steps_go_on(evidence: Evidence, group: RankGroup, run: str) -> bool:
+    """Return whether a rank reported steps throughout the last ``SPAN_S``."""
     now = evidence.snapshot.time if evidence.snapshot is not None else 0.0
     for rank in logged.ranks_of(group):
         for metric in rank.metrics:
