@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from gputop.tracking.reader.runs import RunReader
     from gputop.untracked.curves import Curves, UntrackedCurves
     from gputop.untracked.lasting import LastingTexts
+    from gputop.untracked.launcher_ends import LauncherEnds
     from gputop.where.early_places import EarlyPlaces
     from gputop.where.untracked_places import UntrackedPlaces
 
@@ -110,6 +111,7 @@ class Sampler:
         self._found = ProcessRuns()
         self._untracked_curves: UntrackedCurves | None = None
         self._lasting: LastingTexts | None = None
+        self._launcher_ends: LauncherEnds | None = None
         self._places: tuple[EarlyPlaces, UntrackedPlaces] | None = None
         self._network: NetworkWatch | None = None
 
@@ -147,6 +149,7 @@ class Sampler:
         logs = self._read("The errors in the output of jobs", self._log_matches) or ()
         logs += curves.logs if curves is not None else ()
         logs += self._read("What tracked runs print", lambda: self._lasting_texts(tracked)) or ()
+        logs += self._read("What launchers print", lambda: self._launcher_texts(tracked, processes)) or ()
         extra = self._read("NCCL's own account", lambda: self._extra_fields(processes)) or {}
         network = self._read("The network", lambda: self._read_network(update.runs, foreign or ()))
         snapshot = Snapshot(
@@ -297,6 +300,18 @@ class Sampler:
 
             self._lasting = LastingTexts()
         return self._lasting.poll(runs)
+
+    def _launcher_texts(self, runs: tuple[Run, ...], processes: tuple[Process, ...]) -> tuple[LogMatch, ...]:
+        """Return why launchers ended before a rank of theirs was seen."""
+        pids = self._host.own_launchers
+        if self._launcher_ends is None:
+            if not pids or not self.explained:
+                return ()
+            from gputop.untracked.launcher_ends import LauncherEnds
+
+            self._launcher_ends = LauncherEnds()
+        with_ranks = {process.launcher.pid for process in processes if process.launcher is not None}
+        return self._launcher_ends.poll(pids, with_ranks, {rank.pid for run in runs for rank in run.ranks if rank.pid})
 
     def _launch_parts(self) -> tuple[LaunchPart, ...]:
         """Return this machine's jobs in launches over several hosts."""

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from gputop.command_line import PYTHON_FLAGS_WITH_VALUE
 from gputop.snapshot import Ancestor
 from gputop.sources.host import procfs
+
+if TYPE_CHECKING:
+    from gputop.sources.host.process_cache import Facts
 
 _MAX_ANCESTORS = 64
 """Where to stop walking up: real trees of processes are far less deep."""
@@ -38,6 +42,7 @@ _MODULES = {
 }
 _FILES = {f"/{module.replace('.', '/')}.py": name for module, name in _MODULES.items() if "." in module}
 _WITH_SUBCOMMAND = {"accelerate": "launch", "accelerate.commands.accelerate_cli": "launch"}
+_OF_PYTHON = ("torchrun", "accelerate", "deepspeed")
 _STEPS_WITHOUT_RANKS = (".batch]", ".extern]", ".interactive]")
 """Slurm steps that run the job's script or a shell just once."""
 
@@ -88,6 +93,22 @@ def _of_script(path: str, rest: Sequence[str]) -> str | None:
         if path.endswith(ending):
             return name
     return _of_program(os.path.basename(path), rest)
+
+
+class PythonLaunchers:
+    """Knows which Python processes are launchers: torchrun, accelerate or deepspeed. Reads each command once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int, int], bool] = {}
+
+    def find(self, pythons: Iterable[Facts]) -> frozenset[int]:
+        """Return the PIDs of the launchers among these processes."""
+        before, self._known = self._known, {}
+        for facts in pythons:
+            key = (*facts.key, facts.stat.image)
+            known = before.get(key)
+            self._known[key] = launcher_name(procfs.command_line_of(facts.stat.pid)) in _OF_PYTHON if known is None else known
+        return frozenset(pid for (pid, _, _), is_launcher in self._known.items() if is_launcher)
 
 
 def ancestry(pid: int, ppid: int) -> tuple[tuple[Ancestor, ...], Ancestor | None]:

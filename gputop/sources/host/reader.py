@@ -131,6 +131,11 @@ class HostReader:
         """The torchruns that wait for other nodes, as of the last call of ``read_processes``."""
         return self._unlisted.launchers
 
+    @property
+    def own_launchers(self) -> frozenset[int]:
+        """This user's torchruns and the like, other than jobs', as of the last call of ``read_processes``."""
+        return self._unlisted.own_launchers
+
     def own_memory_bytes(self) -> int | None:
         """Return this process's resident memory."""
         return procfs.read_own_memory()

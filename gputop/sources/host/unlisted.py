@@ -13,6 +13,7 @@ from gputop.command_line import is_tool
 from gputop.groups import WORKER_NAME
 from gputop.process import WaitingLauncher
 from gputop.sources.host import procfs
+from gputop.sources.host.launchers import PythonLaunchers
 from gputop.sources.host.launchers_of_others import LaunchersOfOthers
 from gputop.sources.host.process_cache import Facts, ProcessCache
 from gputop.sources.host.rendezvous import WaitingLaunchers
@@ -43,6 +44,9 @@ class UnlistedTrainings:
         self._cache = cache
         self.launchers: tuple[WaitingLauncher, ...] = ()
         """The launchers that wait for other nodes: this user's, then those of others."""
+        self.own_launchers: frozenset[int] = frozenset()
+        """This user's torchruns and the like that gputop did not start as jobs, with or without ranks."""
+        self._python_launchers = PythonLaunchers()
         self._waiting_launchers = WaitingLaunchers()
         self._launchers_of_others = LaunchersOfOthers(cache)
         self._waiting_ranks = WaitingRanks(cache)
@@ -96,6 +100,9 @@ class UnlistedTrainings:
         shown = {*listed, *(pid for pid, _ in self._training)}
         self._waiting = self._waiting_ranks.find(pythons, shown, now_s)
         self.launchers = (*self._waiting_launchers.find(pythons), *self._launchers_of_others.find(now_s))
+        found = self._python_launchers.find(pythons)
+        launchers = [facts for facts in pythons if facts.stat.pid in found]
+        self.own_launchers = frozenset(facts.stat.pid for facts in launchers if not self._is_of_a_job(facts))
         self._forking = _parents_of_copies(pythons, shown - set(tracked))
 
     def _queued_percent(self, facts: Facts, before: tuple[int, float] | None, now_s: float) -> float:
@@ -111,6 +118,10 @@ class UnlistedTrainings:
         if before is None:
             return 0.0
         return 100 * (queued_ns - before[0]) / 1e9 / max(now_s - before[1], procfs.MIN_PERIOD_S)
+
+    def _is_of_a_job(self, facts: Facts) -> bool:
+        environment = self._cache.environment(facts)
+        return environment is not None and environment.gputop_job_id is not None
 
     def _may_train(self, facts: Facts, listed: Collection[int]) -> bool:
         """Return whether the process neither works for a listed one, as a DataLoader worker or a compiler does, nor is a
