@@ -55,7 +55,7 @@ def reads_all_the_time(evidence: Evidence, group: RankGroup) -> Judgement:
             "D01",
             "warning",
             "possible",
-            f"The training process itself reads {bytes_text(round(read))} a second, without loader workers",
+            "The training process itself reads files all the time, without loader workers",
             [
                 Fact(f"for {SPAN_S:.0f} s it has read {bytes_text(round(read))}/s or more", round(read), "/proc/<pid>/io"),
                 Fact("it has no loader workers", 0, "/proc"),
@@ -92,7 +92,7 @@ def writes_all_the_time(evidence: Evidence, group: RankGroup) -> Judgement:
         "E07",
         "warning",
         "possible",
-        f"The run writes {bytes_text(round(written))} a second all the time: checkpoints every few steps?",
+        "The run writes to disk all the time: checkpoints every few steps?",
         [
             Fact(
                 f"for {SPAN_S:.0f} s, process {process.pid} has written {bytes_text(round(written))}/s or more",
