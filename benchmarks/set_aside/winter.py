@@ -1,0 +1,174 @@
+"""Faults of every family and healthy work that looks odd, set aside: their author knew only the titles of the rules.
+
+Each comment names the cause, and what somebody with ps, top, py-spy and the printed output would see of it. What leaves no such
+trace has ``outside_trace=False``. Some faults belong to no title: any finding that says the cause is right.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from _stranger_programs import Program, with_python, with_torchrun
+from _strangers import ANY, Case
+
+_case = partial(Case, half="set aside")
+_ENDED = ("exception", "LOG", "G04", "child_failed", "elastic_exit", "gloo_peer", "cpp_terminate")
+"""What is said of a run that failed, without its cause."""
+
+PROGRAMS: tuple[Program, ...] = (
+    # ---- faults: launching and devices
+    # The wrapper reads the number of ranks from a config that was written on a laptop: 1. The second card idles.
+    Program(
+        _case("config-from-the-laptop", ("A02",), acceptable=("A01", "A03", "A11", "A16")),
+        ("bash", "config_from_the_laptop.sh"),
+        2,
+    ),
+    # Two seeds are started side by side, and neither gets a mask: both are on the first card. nvidia-smi shows it.
+    Program(
+        _case("both-seeds", ("H03", "A07"), acceptable=("A01", "A02", "A03", "A16", "A18")),
+        ("bash", "both_seeds.sh"),
+        2,
+    ),
+    # Each spawned process takes a free port, and so another one. Stacks: both wait for the store, at other ports.
+    Program(
+        _case("port-of-its-own", ("G03", "G01", ANY), r"\bport\b|MASTER_PORT", ("G02", "G06", "LOG", "rdzv_connection")),
+        with_python("port_of_its_own"),
+        2,
+    ),
+    # ---- faults: communication
+    # The gradient of a table of 180 000 items is dense: 46 MB for 128 rows. Traffic on the loopback; stacks: backward.
+    Program(_case("whole-vocabulary", ("E06",), acceptable=("C12", "C16", "E02")), with_torchrun("whole_vocabulary"), 2),
+    # LoRA is added to the model inside DDP, which does not know the new parameters. The loss falls; nothing shows it.
+    Program(
+        _case("adapters-after-the-wrap", ("C02",), acceptable=("C01", "C03"), outside_trace=False),
+        with_torchrun("adapters_after_the_wrap"),
+        2,
+    ),
+    # ---- faults: stragglers
+    # gzip is pinned to the core of rank 1, which gets half of it. top shows both, and rank 0 waits in its backward.
+    Program(
+        _case("export-on-core-one", ("F02",), acceptable=("D02", "D03", "F03", "F04", "F05")),
+        ("bash", "export_on_core_one.sh"),
+        2,
+    ),
+    # Every second shard is compressed, and all of these are rank 1's. Stacks: rank 1 in bz2, rank 0 in its backward.
+    Program(
+        _case("half-is-compressed", ("F01",), acceptable=("D01", "F02", "F03", "F05")),
+        with_torchrun("half_is_compressed"),
+        2,
+    ),
+    # ---- faults: data
+    # Each sample is a query that reads the whole table. Stacks: sqlite3 in __getitem__.
+    Program(_case("rows-without-an-index", ("D01",), acceptable=("D07",)), with_python("rows_without_an_index")),
+    # Classes come one after the other, as there is no shuffle: the loss falls to 0 and jumps, and the accuracy stays at 12 %.
+    Program(
+        _case(
+            "leaf-baseline", (ANY,), r"shuffl|sorted|order of (the )?(data|samples|batches)|same order", ("J02", "J03", "J01")
+        ),
+        with_python("leaf_baseline"),
+    ),
+    # ---- faults: checkpoints
+    # The teacher's names begin with "module.", and strict=False hides it: the missing keys and its accuracy are printed.
+    Program(
+        _case(
+            "teacher-of-strangers",
+            ("C13", "module_prefix", "state_dict_names", ANY),
+            r"module\.|missing|state_dict|strict",
+            ("J03",),
+        ),
+        ("bash", "teacher_of_strangers.sh"),
+        2,
+    ),
+    # Both ranks write and rename one temporary file: the second rename fails.
+    Program(_case("renames-it-twice", ("C14",), acceptable=_ENDED), with_python("renames_it_twice"), 2, onset="end"),
+    # ---- faults: memory and limits
+    # A row of each output is kept, and with it the whole output. Memory of the process: 1.2 MB more in each step.
+    Program(
+        _case("bank-of-negatives", ("H06", "E04"), acceptable=("E10", "H05")),
+        with_python("bank_of_negatives"),
+    ),
+    # Targets from workers are collected, and each holds a file descriptor, of which the shell allows 256.
+    Program(
+        _case("all-predictions-at-once", ("fd_limit", ANY), r"open files|file descriptor|ancdata|ulimit", _ENDED),
+        ("bash", "all_predictions_at_once.sh"),
+        onset="end",
+    ),
+    # ---- faults: numbers and learning
+    # The logarithm of a negative rate: Keras prints a loss of nan for each epoch.
+    Program(_case("keras-counts", ("J01", "nan_loss")), with_python("keras_counts")),
+    # Weights in bfloat16 are larger than 256 updates: they stay as they are, and so does the printed loss.
+    Program(_case("saves-half-the-memory", ("J03",)), with_python("saves_half_the_memory")),
+    # The sign of the policy's loss is wrong: the printed return falls from 20 to 9.
+    Program(
+        _case("balances-a-pole", (ANY,), r"\b(returns?|rewards?)\b|not learn|does not improve|gets? worse", ("J02", "J03")),
+        with_python("balances_a_pole"),
+    ),
+    # The average of the weights is never written back: the training loss falls, and val_loss and val_acc stay.
+    Program(
+        _case("skin-lesions", (ANY,), r"val_(loss|acc)|validation (loss|accuracy)|\bEMA\b|averaged? (model|weights)", ("J03",)),
+        with_python("skin_lesions"),
+    ),
+    # ---- faults: hangs
+    # A trial's output goes into a pipe that nobody reads until it has ended: it stops when 64 KiB are full.
+    Program(_case("trials-in-a-row", ("G01",), acceptable=("LOG",)), with_python("trials_in_a_row"), onset="last line"),
+    # One rank waits in a barrier and holds a lock; the other waits for the lock. Stacks show both.
+    Program(
+        _case("prepares-once", ("G01",), acceptable=("C08", "G02", "G03")),
+        with_torchrun("prepares_once"),
+        2,
+        onset="last line",
+    ),
+    # ---- faults: crashes
+    # An address is cut to 32 bits on its way to libc. bash says: Segmentation fault.
+    Program(
+        _case("fast-reset", ("signal_crash", "python_fatal", ANY), r"SIGSEGV|segmentation|native code", (*_ENDED, "killed")),
+        ("bash", "fast_reset.sh"),
+        onset="end",
+    ),
+    # A token was added to the tokenizer, and not to the model. The exception says only that an index is out of range.
+    Program(
+        _case("speakers-as-tokens", ("exception", ANY), r"out of range|vocab|embedding", _ENDED),
+        with_torchrun("speakers_as_tokens"),
+        2,
+        onset="end",
+    ),
+    # ---- faults: environment
+    # "timeout 40" was left over from a test. The launcher says that it got SIGTERM.
+    Program(
+        _case("overnight", ("stopped", "time_limit", ANY), r"SIGTERM|timeout|from outside|signal 15", (*_ENDED, "killed")),
+        ("bash", "overnight.sh"),
+        2,
+        onset="end",
+    ),
+    # Anomaly detection is on. The settings and a warning of torch's are printed.
+    Program(_case("tides", ("E05",)), with_python("tides")),
+    # Priorities are summed in Python over the whole buffer, which grows: frames per second fall, and are printed.
+    Program(_case("picks-what-surprises", ("E10",), acceptable=("D01", "E02")), with_python("picks_what_surprises")),
+    # ---- healthy: learning that looks bad
+    # A loss is maximized on purpose, and the output says so.
+    Program(_case("healthy-forgets-on-request"), with_python("forgets_on_request")),
+    # The rate jumps up every 150 steps, and the loss with it. Lightning.
+    Program(_case("healthy-lit-restarts"), with_python("lit_restarts")),
+    # ---- healthy: uneven on purpose
+    # Ranks train with different rates and batches, and average their weights after each phase; the faster one waits.
+    Program(_case("healthy-soup-of-two"), with_python("soup_of_two"), 2),
+    # Batches are filled by edges: the number of graphs differs between ranks and steps.
+    Program(_case("healthy-batches-by-edges"), with_torchrun("batches_by_edges"), 2),
+    # Rank 0 draws samples every 120 steps, and the other waits at a barrier.
+    Program(_case("healthy-rings-by-diffusion"), with_torchrun("rings_by_diffusion"), 2),
+    # One card trains, and the other evaluates each new checkpoint and sleeps in between.
+    Program(_case("healthy-trains-beside-its-judge"), ("bash", "trains_beside_its_judge.sh"), 2),
+    # The evaluation takes longer than the epoch, as is announced.
+    Program(_case("healthy-ranks-the-catalogue"), with_python("ranks_the_catalogue")),
+    # Memory grows during the first epoch, up to a size that is printed.
+    Program(_case("healthy-keeps-decoded-pictures"), with_python("keeps_decoded_pictures")),
+    # ---- healthy: jobs that come and go, or wait
+    # Folds end by early stopping, at different times.
+    Program(_case("healthy-folds-stop-early"), with_python("folds_stop_early"), 2),
+    # Bad trials are ended by the search.
+    Program(_case("healthy-prunes-trials"), with_python("prunes_trials")),
+    # A server without a single request.
+    Program(_case("healthy-waits-for-requests"), with_python("waits_for_requests")),
+    # Inference on the CPU, on purpose.
+    Program(_case("healthy-translates-overnight"), ("bash", "translates_overnight.sh")),
+)
