@@ -27,7 +27,7 @@ def run(rank, world, port, folder):
     for step in range(1, 10**6):
         i = torch.randint(0, 300, (24,))
         j = (i + torch.randint(1, 300, (24,))) % 300
-        noisy = lambda k: songs[k] + 0.8 * torch.randn(24, 1, 256)
+        noisy = lambda k: songs[k] + 3.0 * torch.randn(24, 1, 256)
         z = net(torch.cat([noisy(i), noisy(i), noisy(j)]))
         loss = loss_fn(*z.chunk(3))
         opt.zero_grad()

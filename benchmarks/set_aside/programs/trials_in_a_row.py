@@ -17,8 +17,8 @@ def trial(lr, steps):
 
     torch.manual_seed(0)
     net = nn.Sequential(
-        nn.Conv1d(1, 32, 25, padding=12), nn.LeakyReLU(0.1), nn.Conv1d(32, 32, 25, padding=12), nn.LeakyReLU(0.1),
-        nn.Conv1d(32, 1, 25, padding=12),
+        nn.Conv1d(1, 16, 25, padding=12), nn.LeakyReLU(0.1), nn.Conv1d(16, 16, 25, padding=12), nn.LeakyReLU(0.1),
+        nn.Conv1d(16, 1, 25, padding=12),
     )
     opt = torch.optim.SGD(net.parameters(), lr, momentum=0.9)
     t = torch.arange(800) / 100
