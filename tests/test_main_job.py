@@ -41,6 +41,11 @@ def job_processes() -> list[psutil.Process]:
     return found
 
 
+def own_job() -> str:
+    """The id of this test's job."""
+    return next(process.environ()["GPUTOP_JOB_ID"] for process in job_processes())
+
+
 @pytest.fixture
 def terminal() -> Iterator[Terminal]:
     with Terminal([*GPUTOP, "--virtual", "2"]) as opened:
@@ -105,13 +110,19 @@ def test_launch_ddp_watch_it_stop_it_then_a_faulty_run_and_its_cause(terminal: T
     text = terminal.wait_for("2 ranks")
     assert "A07" not in text
 
+    job = own_job()
+    # Somebody else's training may be listed first, and the key stops what the cursor is on.
+    terminal.press("/", f"run:{job}", "enter")
+    terminal.wait_for(re.compile(rf"· [1-9]\d* of \d+  /run:{job}").search)
     terminal.press("k")
-    terminal.wait_for("Stop job ")
+    terminal.wait_for(f"Stop job {job}")
     terminal.press("y")
     deadline = time.monotonic() + LOADED_S
     while job_processes() and time.monotonic() < deadline:
         time.sleep(0.2)
     assert job_processes() == [], f"the stopped job left processes behind\n{terminal.text()}"
+    terminal.press("escape")
+    terminal.wait_for(lambda text: "run:" not in text)
 
     launch(terminal, "all ranks on one GPU")
     terminal.wait_for("A07", LOADED_S)
@@ -127,7 +138,7 @@ def test_launch_ddp_watch_it_stop_it_then_a_faulty_run_and_its_cause(terminal: T
     assert terminal.wait_exit() == 0
     assert "keeps running" in terminal.text()
     assert job_processes(), "quitting must not end a job"
-    job = next(process.environ()["GPUTOP_JOB_ID"] for process in job_processes())
+    job = own_job()
     assert job in subprocess.run([*GPUTOP, "jobs"], capture_output=True, text=True, check=True).stdout
 
     command = [*GPUTOP, "doctor", "--virtual", "2", "--for", "30s", "--json"]

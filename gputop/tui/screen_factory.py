@@ -97,6 +97,9 @@ def _stop(app: Host, view: View | None) -> AnyScreen | None:
         return stop_question(tagged, view)
     if view is not None and process is not None:
         return stop_question((process,), view)
+    if getattr(app.screen, "all_filtered_out", False):  # the user looks at an empty table, and not at the run above it
+        app.notify("The filter keeps no process to stop. Esc clears it.")
+        return None
     if view is not None and run is not None:
         return stop_run(run, view)
     app.notify("Choose a process or a run first.")

@@ -16,6 +16,7 @@ from gputop.run_questions import GpusAnswer, GpusQuestion
 from gputop.tui.drawing.line import plain
 from gputop.tui.screens import dashboard as dashboard_module
 from gputop.tui.screens.dashboard import DashboardScreen
+from gputop.tui.screens.stop import StopScreen
 from gputop.tui.widgets.requests import ProcessChosen, RunChosen, RunOpened, SettingsChanged
 from tests import samples
 from tests.patience import DEADLINE_S
@@ -161,6 +162,19 @@ async def test_filter_takes_letters_and_escape_clears_it() -> None:
         await pilot.press("escape")
         await pilot.pause()
         assert row_with(app, "4001 ada")
+
+
+async def test_a_filter_that_keeps_no_process_leaves_none_to_stop() -> None:
+    """The run that the screen shows is another one: the user looks at a table that is empty."""
+    app = whole_app()
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        await pilot.press("slash", *"pid:99", "enter", "k")
+        await pilot.pause()
+        assert isinstance(app.screen, DashboardScreen)
+        await pilot.press("escape", "k")
+        await pilot.pause()
+        assert isinstance(app.screen, StopScreen)
 
 
 @pytest.mark.parametrize(("key", "name"), [("f1", "help"), ("f2", "settings")])

@@ -198,6 +198,11 @@ class DashboardScreen(SettledScreen[None]):
         return self.processes.chosen_process
 
     @property
+    def all_filtered_out(self) -> bool:
+        """Whether a filter leaves no line in the table."""
+        return bool(self.processes.filter_text()) and self.processes.chosen_row is None
+
+    @property
     def tagged_processes(self) -> tuple[Process, ...]:
         """The processes tagged in the table."""
         return self.processes.tagged_processes
