@@ -47,9 +47,18 @@ def prune(older_than: str | None, keep: int | None, *, yes: bool) -> None:
     alive = {run.run_id for run in shelf.poll().runs if _is_live(run)}
     shelf.reader.close()
     gone = [run for run in chosen if run.run_id not in alive]
+    failed: list[GputopError] = []
     for run in gone:
-        _delete(run)
-    print(f"{len(gone)} deleted." + (f" {len(chosen) - len(gone)} kept: running again." if len(gone) < len(chosen) else ""))
+        try:
+            _delete(run)
+        except GputopError as error:  # the others are deleted
+            failed.append(error)
+    print(
+        f"{len(gone) - len(failed)} deleted."
+        + (f" {len(chosen) - len(gone)} kept: running again." if len(gone) < len(chosen) else "")
+    )
+    if failed:
+        raise failed[0]
 
 
 def choose(runs: tuple[Run, ...], older_than_s: float | None, keep: int | None, now: float) -> list[Run]:
@@ -89,7 +98,11 @@ def _is_ours(name: str) -> bool:
 
 
 def _delete(run: Run) -> None:
-    """Delete the journals and labels, then the directory if it contains nothing else."""
+    """Delete the journals and labels, then the directory if it contains nothing else.
+
+    Raises:
+        GputopError: something cannot be deleted.
+    """
     try:
         files = _files(run)
         for path in files:
@@ -100,4 +113,6 @@ def _delete(run: Run) -> None:
             else:
                 print(printable(f"{directory} contains other files and was kept."))
     except OSError as error:
-        raise GputopError(f"{run.run_id} cannot be deleted: {error}.", "Check who owns its directory.") from error
+        raise GputopError(
+            f"{run.run_id} cannot be deleted: {error.filename}: {error.strerror}.", "Check who owns its directory."
+        ) from error

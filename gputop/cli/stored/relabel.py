@@ -12,6 +12,7 @@ from gputop.snapshot import Run
 from gputop.terminal_text import printable
 from gputop.tracking.reader import labels
 from gputop.tracking.reader.labels import Labels
+from gputop.tracking.reader.unreadable import labels_sentence
 
 
 def rename(name: str, new_name: str) -> str:
@@ -38,7 +39,7 @@ def tag(name: str, tags: Sequence[str], *, remove: bool) -> str:
 
 def _relabel(name: str, change: Callable[[Labels], Labels]) -> tuple[Run, Labels]:
     shelf = Shelf(backlog_points=2)
-    run = shelf.find(name, shelf.poll().runs)
+    run = shelf.find(name, shelf.poll().runs, with_labels=False)
     directory: Path | None = shelf.reader.directory(run.run_id)
     if directory is None:
         raise UsageError(
@@ -48,7 +49,7 @@ def _relabel(name: str, change: Callable[[Labels], Labels]) -> tuple[Run, Labels
     try:
         found = change(labels.read(directory))
     except labels.UnreadableError as error:
-        raise GputopError(f"Run {run.run_id} keeps the labels that it has.", "Repair the file, or move it away.") from error
+        raise GputopError(labels_sentence(run.run_id, str(error)), "Repair that file, or move it away.") from error
     try:
         labels.write(directory, found)
     except OSError as error:

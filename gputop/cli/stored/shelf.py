@@ -40,9 +40,10 @@ class Shelf:
         """Return run id -> why the run, or one of its ranks, cannot be read."""
         return {**self._lost, **self.reader.unreadable()}
 
-    def tell_unreadable(self, *run_ids: str) -> None:
+    def tell_unreadable(self, *run_ids: str, with_labels: bool = True) -> None:
         """Report on standard error what of the runs cannot be read; only of those in ``run_ids`` if any are given."""
-        for say, found in ((sentence, self.unreadable()), (labels_sentence, self.reader.unreadable_labels())):
+        labels = self.reader.unreadable_labels() if with_labels else {}
+        for say, found in ((sentence, self.unreadable()), (labels_sentence, labels)):
             for run_id, why in found.items():
                 if not run_ids or run_id in run_ids:
                     print(printable(f"gputop: {say(run_id, why)} {SILENCE}"), file=sys.stderr)
@@ -62,8 +63,8 @@ class Shelf:
             raise UsageError("There is no live run.", "gputop run -- CMD starts one that gputop tracks.")
         return run
 
-    def find(self, name: str, found: tuple[Run, ...]) -> Run:
-        """Return the run with this id, or the newest with this name.
+    def find(self, name: str, found: tuple[Run, ...], *, with_labels: bool = True) -> Run:
+        """Return the run with this id, or the newest with this name; report what of it cannot be read.
 
         Raises:
             UsageError: there is no such run.
@@ -73,7 +74,7 @@ class Shelf:
         by_name = [run for run in found if run.name == name]
         if by_id or by_name:
             run = (by_id or by_name)[0]
-            self.tell_unreadable(run.run_id)
+            self.tell_unreadable(run.run_id, with_labels=with_labels)
             return run
         why = self.unreadable().get(name)
         if why is not None:

@@ -527,6 +527,8 @@ def test_a_squatted_live_directory_is_not_used(home: Home, tmp_path: Path, monke
         ("touch $P", "not a directory"),
         ("mkdir $P; chown 65534 $P", "another user"),
         ("ln -s /tmp $P", "not a directory"),
+        ("ln -s /missing $P", "not a directory"),
+        ("mkfifo $P", "not a directory"),
         ("mkdir -m 777 $P", "open to other users"),
         ("mkdir -m 700 $P", None),
     ],
