@@ -106,15 +106,18 @@ class Buckets(Sequence[Bucket]):
         last.append(finite[-1] if finite else values[0])
         non_finite.append(len(values) - len(finite))
 
-    def append_groups(self, x: Sequence[float], values: Sequence[float], size: int) -> None:
-        """Add a bucket for every ``size`` values, as ``append_all`` would one by one. ``size`` divides their number."""
+    def append_groups(self, x: Sequence[float], values: Sequence[float], size: int, x_ascends: bool = False) -> None:
+        """Add a bucket for every ``size`` values, as ``append_all`` would one by one. ``size`` divides their number.
+
+        ``x_ascends``: ``ascends(x)``, where that is known.
+        """
         if not _all_finite(values):
             for start in range(0, len(values), size):
                 self.append_all(x[start : start + size], values[start : start + size])
             return
-        if _ascends(x):
-            self.x_first.extend(x[::size])
-            self.x_last.extend(x[size - 1 :: size])
+        if x_ascends or ascends(x):
+            self.x_first += array("d", x[::size])
+            self.x_last += array("d", x[size - 1 :: size])
         else:
             places = [x[start : start + size] for start in range(0, len(x), size)]
             self.x_first.extend(map(min, places))
@@ -155,7 +158,7 @@ class Buckets(Sequence[Bucket]):
         """Merge neighbors in pairs; a last bucket without a neighbor stays."""
         if self._owns_values:
             self._halve_values()
-        if _ascends(self.x_first) and _ascends(self.x_last):
+        if ascends(self.x_first) and ascends(self.x_last):
             alone = self.x_last[len(self.x_last) - len(self.x_last) % 2 :]
             self.x_first[:] = self.x_first[::2]
             self.x_last[:] = self.x_last[1::2] + alone
@@ -248,7 +251,7 @@ class Buckets(Sequence[Bucket]):
         return map(Bucket, *(reversed(column) for column in (self.x_first, self.x_last, *self._columns)))
 
 
-def _ascends(x: Sequence[float]) -> bool:
+def ascends(x: Sequence[float]) -> bool:
     """Return whether no x is below the one before: then a bucket's first x is its smallest. Sorting what is sorted is quick."""
     return sorted(x) == list(x)
 

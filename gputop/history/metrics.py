@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from gputop.history.buckets import ascends
 from gputop.history.interrupted import is_interrupted
 from gputop.history.points import PointSeries
 from gputop.history.series import BUCKETS, X_MAX, Series
@@ -20,6 +22,26 @@ METRIC_BUCKETS_MIN = 256
 """A metric keeps at least this many buckets, however many metrics there are."""
 ENDED_RUNS_KEPT = 20
 """How many runs that the stream no longer lists keep their metrics."""
+
+
+class Places:
+    """The steps and times of some values: examined once for all metrics that a rank logs together."""
+
+    __slots__ = ("are_valid", "given", "on_axis", "steps", "steps_ascend", "times", "times_ascend")
+
+    def __init__(self, steps: Sequence[int], times: Sequence[float]) -> None:
+        """Columns of unequal length are cut to the shortest."""
+        self.given = steps, times
+        number = min(len(steps), len(times))
+        self.steps: Sequence[int] = steps[:number]
+        self.times = array("d", times[:number])
+        try:
+            self.steps = array("q", self.steps)
+            self.on_axis = array("d", self.steps)
+        except OverflowError:  # a step that does not fit into 64 bits
+            self.on_axis = array("d", [step if abs(step) <= X_MAX else math.inf for step in self.steps])
+        self.are_valid = _all_valid(self.on_axis) and _all_valid(self.times)
+        self.steps_ascend, self.times_ascend = ascends(self.on_axis), ascends(self.times)
 
 
 class MetricSeries:
@@ -42,17 +64,23 @@ class MetricSeries:
 
         A value whose step or time has no place on an axis is not added to the past.
         """
-        self.newest.extend(steps, times, values)
-        number = min(len(steps), len(times), len(values))
-        steps, times, values = steps[:number], times[:number], values[:number]
-        self._note_finite(steps, values)
+        self.extend_at(Places(steps, times), values)
+
+    def extend_at(self, places: Places, values: Sequence[float]) -> None:
+        """Add values as ``extend`` does."""
+        number = min(len(places.times), len(values))
+        if number < max(len(places.times), len(values)):
+            places, values = Places(places.steps[:number], places.times[:number]), values[:number]
+        self.newest.extend(places.steps, places.times, values)
+        self._note_finite(places.steps, values)
         if not self.by_step.limit:
             return
-        if not (_all_valid(steps) and _all_valid(times)):
+        if not places.are_valid:
+            steps, times = places.steps, places.times
             valid = [n for n in range(number) if _all_valid(steps[n : n + 1]) and _all_valid(times[n : n + 1])]
-            steps, times, values = [steps[n] for n in valid], [times[n] for n in valid], [values[n] for n in valid]
-        self.by_step.extend(steps, values)
-        self.by_time.extend(times, values)
+            places, values = Places([steps[n] for n in valid], [times[n] for n in valid]), [values[n] for n in valid]
+        self.by_step.extend(places.on_axis, values, ascends=places.steps_ascend)
+        self.by_time.extend(places.times, values, ascends=places.times_ascend)
 
     def _note_finite(self, steps: Sequence[int], values: Sequence[float]) -> None:
         place = len(values) - 1
@@ -90,6 +118,7 @@ class MetricMemory:
         self._ended_runs = ended_runs
         self._runs: dict[str, dict[str, dict[int, MetricSeries]]] = {}
         self._last: Snapshot | None = None
+        self._places = Places((), ())
 
     def observe(self, snapshot: Snapshot) -> None:
         """Add the new points of one snapshot."""
@@ -117,7 +146,9 @@ class MetricMemory:
         if series is None:
             series = ranks[points.rank] = MetricSeries(self._limit)
             self._share_memory()
-        series.extend(points.steps, points.times, points.values)
+        if self._places.given[0] is not points.steps or self._places.given[1] is not points.times:
+            self._places = Places(points.steps, points.times)
+        series.extend_at(self._places, points.values)
 
     def _share_memory(self) -> None:
         """Give each series fewer buckets if there are many series; those with more merge theirs at the next value."""

@@ -64,22 +64,22 @@ class Series:
         if len(self._new_x) >= TOGETHER:
             self._take_new()
 
-    def extend(self, x: Sequence[float], values: Sequence[float]) -> None:
-        """Add values, one for each ``x``, all of which are valid."""
+    def extend(self, x: Sequence[float], values: Sequence[float], *, ascends: bool = False) -> None:
+        """Add values, one for each ``x``, all of which are valid. ``ascends``: no x is below the one before, as is known."""
         if not values:
             return
         if self._new_x:
             self._take_new()
         self.version += len(values)
         self.last, self.last_x = values[-1], x[-1]
-        self._take_in(x, values)
+        self._take_in(x, values, ascends)
 
     def _take_new(self) -> None:
         x, self._new_x = self._new_x, []
         values, self._new_values = self._new_values, []
         self._take_in(x, values)
 
-    def _take_in(self, x: Sequence[float], values: Sequence[float]) -> None:
+    def _take_in(self, x: Sequence[float], values: Sequence[float], ascends: bool = False) -> None:
         buckets, start = self._buckets, 0
         while start < len(values):
             started = self._taken_in % self.width
@@ -97,7 +97,7 @@ class Series:
                 elif self._taken_in % self.width == 0 and len(values) - start >= self.width:
                     whole = min((len(values) - start) // self.width, self.limit - len(buckets))
                     end = start + whole * self.width
-                    buckets.append_groups(x[start:end], values[start:end], self.width)
+                    buckets.append_groups(x[start:end], values[start:end], self.width, ascends)
                 else:
                     end = start + self.width - self._taken_in % self.width
                     buckets.append_all(x[start:end], values[start:end])

@@ -76,6 +76,9 @@ def test_columns_of_unequal_length_and_places_off_every_axis_are_left_out() -> N
     series.extend((1, 2, 3), (1.0, math.nan), (5.0, 6.0, 7.0))
     assert series.by_step.span() == (1, 1)
     assert [point.value for point in series.newest] == [5.0, 6.0], "the doctor judges by steps"
+    series.extend((4, 10**400), (4.0, 5.0), (8.0, 9.0))
+    assert series.by_step.span() == series.by_time.span() == (1, 4)
+    assert [point.value for point in series.newest] == [5.0, 6.0, 8.0]
 
 
 def test_a_doctor_alone_keeps_no_past() -> None:
