@@ -56,7 +56,7 @@ class Backwards:
             return
         site = sites.here()
         self._without_optimizer.before_backward(site, tensor)
-        if site.runs_again and not training.stepping and self._is_discarded(tensor):
+        if site.runs_again and not training.stepping and self._is_discarded(tensor) and site.note_reset():
             sites.drop(site)
             if not training.partial:
                 training.gradients.take_back()

@@ -173,7 +173,8 @@ class Steps:
             self._held.hold(losses)
             return
         for site, value, turn in losses:
-            values[sites.name(site, values, turn if site.shared else 0)] = value
+            if value is not None:
+                values[sites.name(site, values, turn if site.shared else 0)] = value
 
     def _note_optimizer(self, optimizer: Any, index: int, known: bool, opened: bool) -> None:
         """Find the modules of a new optimizer, and collect the facts that are due after its step."""

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from gputop.tracking import manual_steps
+from gputop.tracking.auto.losses.site import PARTS_AFTER
 from gputop.tracking.manual_steps import is_kept
 from tests.tracking.kit import Home, home, read_all
 
@@ -204,13 +205,20 @@ def test_gradients_that_are_clipped_by_value_are_those_of_the_last_backward(home
 
 
 @pytest.mark.warm
-def test_the_first_step_has_no_loss_if_every_gradient_was_limited(home: Home) -> None:
-    """No value tells then whether the backward before the last one was discarded."""
-    code, _, err = home.run(CLAMPED.replace(", 0.1)", ", 1e-7)"), command=RUN)
+def test_a_step_has_no_loss_if_nothing_tells_which_batches_were_discarded(home: Home) -> None:
+    """Every gradient was limited, so no value tells whether the backward before the last one was discarded.
+
+    The seventh step is the first with a single backward: from then on, a second one is known as discarded.
+    """
+    spikes = "number < 12 and number % 2 == 0"
+    script = CLAMPED.replace(", 0.1)", ", 1e-7)").replace(spikes, f"{spikes} or number in (30, 31, 34)")
+    code, out, err = home.run(script, command=RUN)
     assert code == 0, err
+    losses = json.loads(out.splitlines()[0])
     (archive,) = home.archives()
-    steps = [step for step, _ in read_all(archive).series["loss"]]
-    assert steps == list(range(1, len(steps) + 1))
+    found = read_all(archive).series["loss"]
+    assert [step for step, _ in found] == list(range(6, len(losses)))
+    assert [loss for _, loss in found] == pytest.approx(losses[6:], rel=1e-5)
 
 
 EACH_TASK = """
@@ -240,6 +248,20 @@ print(json.dumps(losses))
 def test_gradients_that_the_script_keeps_of_each_task_are_parts_of_one_step(home: Home) -> None:
     losses, found = run(home, EACH_TASK)
     assert found == pytest.approx(losses, rel=1e-5)
+
+
+@pytest.mark.warm
+def test_backwards_that_nothing_tells_from_discarded_ones_are_parts_once_many_steps_have_as_many(home: Home) -> None:
+    alike = "(lambda loss: (loss, 2 * loss, 3 * loss))(model(torch.randn(8, 4)).square().mean())"
+    limited = "    torch.nn.utils.clip_grad_value_(model.parameters(), 1e-7)\n    optimizer.step()"
+    script = EACH_TASK.replace("model(torch.randn(8, 4)).square().mean(0).unbind()", alike)
+    code, out, err = home.run(script.replace("    optimizer.step()", limited), command=RUN)
+    assert code == 0, err
+    losses = json.loads(out.splitlines()[0])
+    (archive,) = home.archives()
+    found = read_all(archive).series["loss"]
+    assert [step for step, _ in found] == list(range(PARTS_AFTER + 1, len(losses)))
+    assert [loss for _, loss in found] == pytest.approx(losses[PARTS_AFTER + 1 :], rel=1e-5)
 
 
 EACH_SAMPLE = """

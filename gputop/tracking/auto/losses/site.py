@@ -14,6 +14,11 @@ IN_DOUBT = 3
 """If a line was reset before the first step, it must have run once in this many steps before it is said to do so always."""
 
 
+PARTS_AFTER = 20
+"""If nothing told whether the gradients that were reset before the first step were parts of it, so many steps in a row must
+have as many backwards, with a reset in between, before they are parts: no script discards as many batches each time."""
+
+
 class InDoubt(NamedTuple):
     """The loss of a first step, before which the line ran backward and the gradients were reset.
 
@@ -48,7 +53,7 @@ class Site:
             "total",
             "undecided",
         ),
-        *("_alone", "_earlier", "_is_unknown", "_last", "_step", "_turns"),
+        *("_alone", "_earlier", "_is_unknown", "_last", "_left_to_see", "_seen_count", "_step", "_turns", "_was_reset"),
     )
 
     def __init__(self, frame: FrameType | None) -> None:
@@ -73,6 +78,12 @@ class Site:
         """The sum of its losses whose gradients were reset before the first step, and how they were reduced."""
         self._is_unknown = False
         """Whether nothing tells if these are parts of the first step."""
+        self._left_to_see = 0
+        """In how many further steps it must run as often before its losses are parts; 0 if it is known whether they are."""
+        self._seen_count = 0
+        """How often it ran in the last of these steps."""
+        self._was_reset = False
+        """Whether gradients were reset between its backwards in this step, in one of these steps."""
         self.begin_turns()
 
     def begin_turns(self) -> None:
@@ -127,11 +138,14 @@ class Site:
             total, parts = sum_of(self._earlier[0], self.total), self._earlier[1] + self.parts
             together = None if self._is_unknown else step_loss(total, parts, self.factor, self.divided_by)[0]
             value = InDoubt(value, together, len(parts))
+            self._left_to_see = PARTS_AFTER if self._is_unknown else 0
             self._earlier, self._is_unknown = None, False
+        elif self._left_to_see:
+            value = self._seen(value)
         self.factor = factor
         if any(part.count is not None for part in self.parts):
             self.accumulates = True  # with each loss, its count has to be read
-        if self.count > 1:
+        if self.count > 1 and value is not None:
             self.accumulates = True
             self.divided_by = divided_by(self.parts)
         self._alone += self.count == 1
@@ -140,9 +154,28 @@ class Site:
 
     def take_plain(self) -> Any:
         """Return the only loss of this step, which is not divided, and reset."""
+        if self._left_to_see:
+            self._seen(self.total)
         value, self.total, self.count = self.total, 0.0, 0
         self._alone += 1
         return value
+
+    def _seen(self, value: Any) -> Any:
+        """Return the loss of a step while it is unknown whether resets discard losses; None if it depends on that."""
+        reset, self._was_reset = self._was_reset, False
+        if self.count == 1:
+            self._alone, self._left_to_see = 0, 0
+            return value
+        if not reset:
+            return value
+        same, self._seen_count = self.count == self._seen_count, self.count
+        self._left_to_see = self._left_to_see - 1 if same else PARTS_AFTER
+        return None if self._left_to_see else value
+
+    def note_reset(self) -> bool:
+        """Note that gradients were reset before this backward; return whether those before it certainly led to no step."""
+        self._was_reset = self._left_to_see > 0
+        return not self._was_reset
 
     def begin_steps(self, total: Any, parts: list[Reduced]) -> None:
         """Note that an optimizer steps after backwards whose gradients were reset: they may have been parts of its step."""
@@ -168,8 +201,8 @@ class Site:
 
     @property
     def runs_again(self) -> bool:
-        """Whether it runs a second time in this step, although it has always run once."""
-        return self.count > 0 and not self.accumulates and self._alone > 0
+        """Whether it runs a second time in this step, although it has always run once, or it is unknown what that means."""
+        return self.count > 0 and ((not self.accumulates and self._alone > 0) or self._left_to_see > 0)
 
 
 def sum_of(total: Any, value: Any) -> Any:
