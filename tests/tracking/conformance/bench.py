@@ -60,8 +60,8 @@ UNKNOWN = (
     "- Before the first step, gradients that were reset may be discarded ones (a batch that is left out) or parts of the step",
     "  (PCGrad, clipping the gradients of each sample). If the gradients at the step are neither a multiple of the last ones",
     "  nor these with their values limited, the second step decides, by how often it runs backward; if it does so in neither",
-    "  way, or if every value was limited, the first step has no loss. If every value was, later steps with such resets have none",
-    "  either, until a step runs backward only once, or 20 in a row run it as often (then these are parts).",
+    "  way, or if every value was limited, the first step has no loss. In the latter case, later steps with such resets have",
+    "  none either, until a step runs backward only once, or 20 in a row run it as often (then these are parts).",
 )
 Points = Mapping[str, list[tuple[int, float]]]
 
