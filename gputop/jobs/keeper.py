@@ -78,6 +78,8 @@ class Keeper:
         self._reserve = directory / record.RESERVE
         self._name = job_processes.output_name(job_id)
         self._memory = _memory_file(self._name)
+        # The system drops a process's locks on a file with any of its descriptors: a window on the memory has one of its own.
+        self._lock = _memory_file(f"{self._name}-lock")
         self._page = mmap.mmap(-1, mmap.PAGESIZE)  # shared with forked processes
         self.numbers = memoryview(self._page).cast("Q")
         self._failing_since: float | None = None
@@ -134,14 +136,14 @@ class Keeper:
     def _close_others(self) -> None:
         """Close what the supervisor had open: the job's own end of the output, and its log."""
         for number, _ in list(job_processes.open_files(os.getpid())):
-            if number > 2 and number != self._memory:
+            if number > 2 and number not in (self._memory, self._lock):
                 with contextlib.suppress(OSError):
                     os.close(number)
 
     def _move(self, finishing: bool) -> bool:
         """Move the job's output to the disk; return whether all of it is there."""
         try:
-            fcntl.lockf(self._memory, fcntl.LOCK_EX | fcntl.LOCK_NB)  # a process holds it, and releases it when it exits
+            fcntl.lockf(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # a process holds it, and releases it when it exits
         except OSError:
             return False
         try:
@@ -161,7 +163,7 @@ class Keeper:
                 self._free()
             return self._moved >= end
         finally:
-            fcntl.lockf(self._memory, fcntl.LOCK_UN)
+            fcntl.lockf(self._lock, fcntl.LOCK_UN)
 
     def _write(self, end: int) -> None:
         log = record.open_log(self._path)

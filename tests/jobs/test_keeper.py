@@ -239,6 +239,35 @@ def test_keepers_of_the_same_job_do_not_wait_for_each_other(tmp_path: Path) -> N
     assert (tmp_path / record.OUT_LOG).read_text() == "printed\nprinted\n"
 
 
+ONE_AT_A_TIME = """
+import os, sys
+from pathlib import Path
+from gputop.jobs import keeper
+keeper.PIECE_BYTES = 300_000
+free, others = keeper.Keeper._free, []
+def free_and_let_another_try(kept):
+    free(kept)
+    pid = os.fork()
+    if pid == 0:
+        keeper.Keeper._free = free
+        os._exit(10 + kept._move(finishing=True))
+    others.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+keeper.Keeper._free = free_and_let_another_try
+kept = keeper.Keeper(Path(sys.argv[1]), "one")
+os.write(kept.open_for_job(), b"".join(b"%09d\\n" % number for number in range(100_000)))
+kept.finish(5.0)
+print(*others)
+"""
+
+
+def test_only_one_process_writes_the_log_also_while_it_frees_memory(tmp_path: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", ONE_AT_A_TIME, tmp_path], capture_output=True, text=True, cwd=REPOSITORY, check=True
+    )
+    assert run.stdout.split() == ["10"] * 4
+    assert [int(line) for line in (tmp_path / record.OUT_LOG).read_text().splitlines()] == list(range(100_000))
+
+
 def test_a_backlog_beyond_the_log_s_size_is_left_out_and_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keeper, "LOG_BYTES", 100_000)
     kept = keeper.Keeper(tmp_path, "job")
