@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from gputop.sources.network.watch import Network, NetworkWatch
     from gputop.tracking.reader.runs import RunReader
     from gputop.untracked.curves import Curves, UntrackedCurves
-    from gputop.untracked.lasting import LastingTexts
-    from gputop.untracked.launcher_ends import LauncherEnds
+    from gputop.untracked.unfollowed.lasting import LastingTexts
+    from gputop.untracked.unfollowed.launcher_ends import LauncherEnds
     from gputop.where.early_places import EarlyPlaces
     from gputop.where.untracked_places import UntrackedPlaces
 
@@ -296,7 +296,7 @@ class Sampler:
         if self._lasting is None:
             if not self._sequence or not self.explained or self._runs is None or not runs:
                 return ()
-            from gputop.untracked.lasting import LastingTexts
+            from gputop.untracked.unfollowed.lasting import LastingTexts
 
             self._lasting = LastingTexts()
         return self._lasting.poll(runs)
@@ -307,7 +307,7 @@ class Sampler:
         if self._launcher_ends is None:
             if not pids or not self.explained:
                 return ()
-            from gputop.untracked.launcher_ends import LauncherEnds
+            from gputop.untracked.unfollowed.launcher_ends import LauncherEnds
 
             self._launcher_ends = LauncherEnds()
         with_ranks = {process.launcher.pid for process in processes if process.launcher is not None}

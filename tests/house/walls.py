@@ -98,6 +98,7 @@ _TABLE = {
         "ground doctor/logs doctor/logs/meaning jobs/output sources/host tracking/journal tracking/journal/writing"
         " tracking/printed untracked/files untracked/windows"
     ),
+    "untracked/unfollowed": "ground sources/host untracked",
     "programs": "ground",
     "recipes": "ground",
     "jobs": "ground programs recipes",
@@ -106,8 +107,8 @@ _TABLE = {
         " tracking/printed tracking/reader"
     ),
     "agent": (
-        "ground untracked jobs jobs/output profiles sources sources/host sources/nccl sources/network sources/nvml"
-        " tracking/gpus tracking/journal tracking/reader where"
+        "ground untracked untracked/unfollowed jobs jobs/output profiles sources sources/host sources/nccl sources/network"
+        " sources/nvml tracking/gpus tracking/journal tracking/reader where"
     ),
     "hosts": "ground agent programs",
     "hosts/prometheus": "ground hosts",

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from gputop.snapshot import Rank, Run
-from gputop.untracked import lasting
-from gputop.untracked.lasting import LastingTexts
+from gputop.untracked.unfollowed import lasting
+from gputop.untracked.unfollowed.lasting import LastingTexts
 from tests import REPOSITORY
 from tests.real_processes import eventually
 

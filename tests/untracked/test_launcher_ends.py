@@ -13,7 +13,7 @@ import pytest
 from gputop.agent.sampler import Sampler
 from gputop.doctor.diagnosis import Doctor
 from gputop.sources.virtual import VirtualSource
-from gputop.untracked.launcher_ends import LauncherEnds
+from gputop.untracked.unfollowed.launcher_ends import LauncherEnds
 from tests.real_processes import eventually
 
 PRINTS = """

@@ -17,9 +17,9 @@ from gputop.doctor.rules.pace.bursts import from_outside
 from gputop.doctor.rules.pace.main_threads import WAITS_SHARE, waits_itself
 from gputop.doctor.rules.pace.own_times import SHARE as OWN_SHARE
 from gputop.doctor.rules.pace.own_times import waits_by_own_times
+from gputop.doctor.rules.pace.saves import SPAN_S as READS_SPAN_S
+from gputop.doctor.rules.pace.saves import mostly_writes
 from gputop.doctor.rules.pace.steady_files import READ_MIN_BYTES, READ_PER_CPU_S, reads_all_the_time
-from gputop.doctor.rules.pace.writes import SPAN_S as READS_SPAN_S
-from gputop.doctor.rules.pace.writes import mostly_writes
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import RARELY_S, SELDOM_S, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.shared import cores_per_rank, utilization

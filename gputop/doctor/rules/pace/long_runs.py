@@ -18,9 +18,16 @@ from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.rules.pace.own_times import evaluates_longer
 from gputop.doctor.rules.pace.renewed import begins_anew
-from gputop.doctor.rules.pace.saves import OFTEN_STEPS, SAVES_MIN, SHARE_MIN, SURE_SHARE, saves_too_often
+from gputop.doctor.rules.pace.saves import (
+    OFTEN_STEPS,
+    SAVES_MIN,
+    SHARE_MIN,
+    SPAN_S,
+    SURE_SHARE,
+    saves_too_often,
+    writes_in_the_loop,
+)
 from gputop.doctor.rules.pace.steady_files import WRITTEN_MIN_BYTES, writes_all_the_time
-from gputop.doctor.rules.pace.writes import SPAN_S, writes_in_the_loop
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.shared import real_gpu

@@ -1,15 +1,22 @@
-"""Checkpoints that are written so often that they take much of the time, in every step or at no interval (E07)."""
+"""Checkpoints and other files that hold up the loop (E07): by the journal's times, and by waits that are seen from outside.
+
+``torch.save`` alone may be quick: what takes the time is the flush after it (fsync), or a disk that does not keep up.
+"""
 
 from __future__ import annotations
 
+import itertools
 import math
+from pathlib import PurePath
 
 from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
-from gputop.doctor.evidence.rank_groups import RankGroup
+from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.findings.finding import Fact
-from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
+from gputop.snapshot import Process
+from gputop.units import bytes_text
 
 SAVES = 40
 SAVES_MIN = 8
@@ -26,6 +33,21 @@ SURE_SHARE = 0.4
 SAVE_FIX = """\
 if step % 1000 == 0 and rank == 0: torch.save(...)  # or by the clock: every ten minutes
 from torch.distributed.checkpoint import async_save  # writes while training continues"""
+SPAN_S = 30.0
+PARTS = 3
+"""The waits come again and again: some in each third of the span. A long checkpoint now and then is none of these."""
+SAMPLES_MIN = 15
+WRITTEN_MIN_BYTES = 2**24
+TIMES_READ = 4
+"""So many times more written than read: the process does not wait for its data."""
+STEPS_EVERY_S = 10.0
+"""Steps must be reported this often, all the time: a single checkpoint that takes long stops them (our choice)."""
+HOLD_S = 5.0
+FILE = "file"
+_FIX = """\
+if step % 1000 == 0 and rank == 0: save(...)  # or by the clock: every ten minutes
+from torch.distributed.checkpoint import async_save  # writes while training continues
+os.fsync(...)  # only for a file that must survive a crash of the machine"""
 
 
 def saves_too_often(evidence: Evidence, group: RankGroup) -> Judgement:
@@ -67,3 +89,75 @@ def saves_too_often(evidence: Evidence, group: RankGroup) -> Judgement:
         )
         return Suspicion(finding, 3.0)
     return None
+
+
+def writes_in_the_loop(evidence: Evidence, group: RankGroup) -> Judgement:
+    """Judge E07 by main threads that wait for files again and again, in a process that writes and hardly reads.
+
+    The limits of its share of the samples are those of the share of time that ``torch.save`` takes.
+    """
+    run = logged.run_id(group)
+    if run is None or not evidence.has_moved(run, STEPS_EVERY_S) or not evidence.is_warm(group):
+        return None
+    found = [item for member in group.members if (item := _share(evidence, member)) is not None]
+    if not found or not steps_go_on(evidence, group, run):
+        return None
+    share, total, process = max(found, key=lambda item: item[0])
+    read, written = evidence.still.moved_bytes(process)
+    names = sorted({PurePath(path).name for path in process.files_written})
+    facts = [
+        Fact(
+            f"the main thread of process {process.pid} waited for a file in {share:.0%} of {total} samples",
+            round(share, 2),
+            f"/proc/{process.pid}/syscall",
+        ),
+        Fact(f"it wrote {bytes_text(written)} to disk and read {bytes_text(read)}", written, f"/proc/{process.pid}/io"),
+        *([Fact(f"open for writing: {', '.join(names[:3])}", names[0], f"/proc/{process.pid}/fd")] if names else []),
+    ]
+    finding = tracked.about(
+        group,
+        "E07",
+        "warning",
+        "likely" if share >= SURE_SHARE else "possible",
+        f"Writing files takes {share:.0%} of the time: checkpoints every few steps",
+        facts,
+        "The loop waits while each checkpoint, or another file, is written and flushed to the disk (fsync), which may take far "
+        "longer than torch.save itself.",
+        _FIX,
+        "The files must be on disk after each step, or another program keeps the disk busy.",
+        pids=(process.pid,),
+    )
+    return Suspicion(finding, HOLD_S)
+
+
+def mostly_writes(evidence: Evidence, group: RankGroup) -> bool:
+    """Return whether a rank of the group waits for files that it writes: it does not wait for data."""
+    return any(_share(evidence, member) is not None for member in group.members)
+
+
+def steps_go_on(evidence: Evidence, group: RankGroup, run: str) -> bool:
+    """Return whether a rank reported steps throughout the last ``SPAN_S``."""
+    now = evidence.snapshot.time if evidence.snapshot is not None else 0.0
+    for rank in logged.ranks_of(group):
+        for metric in rank.metrics:
+            times = [at for at in evidence.series(run, rank.rank, metric).times if at >= now - SPAN_S]
+            edges = [now - SPAN_S, *times, now]
+            if all(after - before <= STEPS_EVERY_S for before, after in itertools.pairwise(edges)):
+                return True
+    return False
+
+
+def _share(evidence: Evidence, member: Member) -> tuple[float, int, Process] | None:
+    process = member.process
+    if process is None:
+        return None
+    read, written = evidence.still.moved_bytes(process)
+    if written < WRITTEN_MIN_BYTES or written < TIMES_READ * read:
+        return None
+    samples = evidence.still.samples(process, SPAN_S)
+    total = samples.total()
+    if total < SAMPLES_MIN or samples[FILE] < SHARE_MIN * total:
+        return None
+    if not evidence.still.seen_in_each(process, FILE, SPAN_S, PARTS):
+        return None
+    return samples[FILE] / total, total, process

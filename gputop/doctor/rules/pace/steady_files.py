@@ -14,7 +14,7 @@ from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings import fixes
 from gputop.doctor.findings.finding import Fact
-from gputop.doctor.rules.pace.writes import SPAN_S, STEPS_EVERY_S, TIMES_READ, steps_go_on
+from gputop.doctor.rules.pace.saves import SPAN_S, STEPS_EVERY_S, TIMES_READ, steps_go_on
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
 from gputop.doctor.rules.support.shared import cores_per_rank, utilization

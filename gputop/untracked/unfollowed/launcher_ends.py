@@ -20,7 +20,7 @@ from gputop.sources.host import procfs
 from gputop.untracked.outputs import OutputFile, output_files
 
 RECENT_S = 600.0
-"""How long the end of a launcher is explained, as that of a run (``curves.py``)."""
+"""How long the end of a launcher is explained, as that of a run (``untracked/curves.py``)."""
 ENDED_MAX = 8
 READ_S = 10.0
 """The output of a launcher that has ended is read for at most this long."""
