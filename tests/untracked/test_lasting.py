@@ -75,7 +75,7 @@ def test_other_texts_and_jobs_are_left_to_their_own_readers(trains: subprocess.P
 READS_A_PIPE = """
 import os, sys, time
 from gputop.snapshot import Rank, Run
-from gputop.untracked import lasting
+from gputop.untracked.unfollowed import lasting
 lasting.READ_S = 0.0
 outputs, run = lasting.LastingTexts(), Run("run-1", "train.py", state="running", ranks=(Rank(0, os.getpid(), state="running"),))
 for _ in range(2):

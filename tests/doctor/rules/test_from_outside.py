@@ -76,6 +76,19 @@ def test_what_else_writes_is_left_alone(name: str) -> None:
     assert all(item.id != "E07" for found in play(scenes.WRITES_LITTLE[name], 80) for item in found)
 
 
+def test_pauses_before_the_results_of_evaluations_may_be_evaluations() -> None:
+    finding = told(scenes.evaluates_for_longer, "E07", 100)
+    assert finding is not None
+    assert finding.confidence == "possible"
+    assert finding.title == "Evaluation may take longer than training: 57% of the time"
+    assert finding.evidence[0].source == "its output: loss, val_loss"
+
+
+@pytest.mark.parametrize("name", scenes.EVALUATES_LESS)
+def test_other_pauses_are_left_alone(name: str) -> None:
+    assert all(item.id != "E07" for found in play(scenes.EVALUATES_LESS[name], 100) for item in found)
+
+
 def test_threads_for_a_larger_machine_share_the_cores() -> None:
     finding = told(scenes.threads_of_a_server, "D02", 60)
     assert finding is not None

@@ -306,3 +306,25 @@ WRITES_LITTLE: Mapping[str, Scene] = {
     "what it reads": with_transfers(always("runs"), written=40_000_000, disk=40_000_000),
     "one large file before": with_transfers(always("runs"), written_bytes=10**10),
 }
+
+
+def in_rounds(trains_s: int, pauses_s: int, evaluated: str = "val_loss", every: int = 1) -> Scene:
+    """One process that prints a loss ``every`` so many seconds while it trains, then nothing, and then another value."""
+    base = outside(always("runs"), metrics={"loss": 1.0, evaluated: 0.9})
+
+    def scene(second: int) -> Snapshot:
+        found = base(second)
+        within = second % (trains_s + pauses_s)
+        name = "loss" if within < trains_s and within % every == 0 else evaluated if within == trains_s + pauses_s - 1 else ""
+        return replace(found, points=tuple(item for item in found.points if item.metric == name))
+
+    return scene
+
+
+evaluates_for_longer = in_rounds(5, 9)
+EVALUATES_LESS: Mapping[str, Scene] = {
+    "for less time": in_rounds(10, 5),
+    "and prints once a round": in_rounds(12, 3, every=12),
+    "but prints a rate": in_rounds(5, 9, "lr"),
+    "but prints the time of it": in_rounds(5, 9, "val_time"),
+}

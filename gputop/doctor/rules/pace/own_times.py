@@ -4,16 +4,19 @@ and evaluation.
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
+from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
-from gputop.snapshot import Rank
+from gputop.snapshot import Rank, is_training_loss, loss_metric
 
 SHARE = 0.3
 """Share of a step, the same as the severe limit of D01: the time that a script counts as data may overlap with GPU work."""
@@ -30,6 +33,16 @@ _TOOK = r"[_/](?:time|runtime|duration|s|sec|seconds)$"
 _EVALUATED = re.compile(rf"(?:^|/)(?:val(?:id(?:ation)?)?|eval(?:uation)?){_TOOK}", re.IGNORECASE)
 _TRAINED = re.compile(rf"(?:^|/)train(?:ing)?{_TOOK}", re.IGNORECASE)
 _EPOCH = re.compile(rf"(?:^|/)epoch{_TOOK}", re.IGNORECASE)
+
+
+_EVALUATES = re.compile(r"(?:^|[/_ -])(?:val(?:id(?:ation)?)?|eval(?:uation)?|test|dev)(?:$|[/_ -])", re.IGNORECASE)
+_IS_A_TIME = re.compile(r"(?:time|runtime|duration|sec|seconds|per_second|_s)$", re.IGNORECASE)
+ROUNDS, ROUNDS_MIN = 12, 3
+LOSSES_MIN = 3
+"""So many training losses must be printed in each round, at different times: else pauses show nothing (our choice)."""
+PAUSES_SHARE = 0.5
+READ_S = 1.0
+"""Printed values are as old as their reading: they are read once a second."""
 
 
 class _Times(NamedTuple):
@@ -121,3 +134,53 @@ def _seconds(evidence: Evidence, group: RankGroup, rank: Rank, names: re.Pattern
     name = next((name for name in sorted(rank.metrics) if names.search(name)), "")
     values = evidence.series(logged.run_id(group), rank.rank, name).values if name else ()
     return name, tuple(value for value in values if 0 < value < math.inf)
+
+
+def pauses_before_evaluations(evidence: Evidence, group: RankGroup) -> Judgement:
+    """Judge E07 for an untracked run by when its values come: pauses before those of evaluations, longer than the training."""
+    if group.run is not None:
+        return None
+    run = logged.run_id(group)
+    for rank in logged.ranks_of(group):
+        loss = loss_metric(rank.metrics)
+        name = next((name for name in sorted(rank.metrics) if _EVALUATES.search(name) and not _IS_A_TIME.search(name)), None)
+        if loss is None or name is None or not is_training_loss(loss):
+            continue
+        rounds = _rounds(evidence.series(run, rank.rank, loss).times, evidence.series(run, rank.rank, name).times[-ROUNDS:])
+        whole_s, paused_s = sum(item[0] for item in rounds), sum(item[1] for item in rounds)
+        if len(rounds) < ROUNDS_MIN or whole_s < EVALUATION_SECONDS_MIN or paused_s < PAUSES_SHARE * whole_s:
+            continue
+        pauses = f"{units.duration(paused_s)} passed between the last {loss} and {name}"
+        text = f"in {len(rounds)} rounds of {units.duration(whole_s)} in all, {pauses}"
+        finding = tracked.about(
+            group,
+            "E07",
+            "warning",
+            "possible",
+            f"Evaluation may take longer than training: {paused_s / whole_s:.0%} of the time",
+            [Fact(text, round(paused_s / whole_s, 3), f"{logged.source(group)}: {loss}, {name}")],
+            "Between the last training loss and the result of an evaluation, nothing is printed for longer than training "
+            "takes. The run evaluates too often, on too much data, with a small batch or without torch.no_grad(); or it saves "
+            "then.",
+            "# evaluate less often, on less data, and a part of it on every rank\nwith torch.inference_mode(): ...  # with "
+            "batches twice as large as in training",
+            "Such a thorough evaluation is intentional, or most training steps print nothing.",
+        )
+        return Suspicion(finding, 3.0)
+    return None
+
+
+def _rounds(trained: Sequence[float], evaluated: Sequence[float]) -> list[tuple[float, float]]:
+    """Return the seconds of each round, from one evaluation's value to the next, and those of the pause at its end.
+
+    The last steps before the pause may have printed nothing, so one interval between losses is not part of it.
+    """
+    found = []
+    ends = sorted(set(evaluated))
+    for before, end in itertools.pairwise(ends):
+        times = sorted({at for at in trained if before < at < end - READ_S})
+        if len(times) < LOSSES_MIN:
+            return []  # printed once a round, or with the evaluation: the pause is not the evaluation's
+        usual_s = max(READ_S, (times[-1] - times[0]) / (len(times) - 1))
+        found.append((end - before, max(0.0, end - times[-1] - usual_s)))
+    return found
