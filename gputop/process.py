@@ -122,6 +122,7 @@ class Process:
     read_bytes: int | None = None
     """Bytes read from disks since the process started, cumulative."""
     written_bytes: int | None = None
+    """Bytes written to disks since the process started, also by Python processes that it started (no workers, no ranks)."""
     any_read_bytes: int | None = None
     """Bytes returned by read calls since the process started, also from the page cache and pipes; in whole units of 16 MiB."""
     involuntary_switches: int | None = None

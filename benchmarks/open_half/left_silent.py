@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from _stranger_programs import Program, with_python
-from _strangers import Case
+from _strangers import ANY, Case
 
 _case = partial(Case, half="open")
 
@@ -21,6 +21,22 @@ PROGRAMS: tuple[Program, ...] = (
     # ---- between the phases
     # Plain Python sorts all pairs after each step.
     Program(_case("scores-between-steps", ("D01", "E07")), with_python("scores_between_steps")),
+    # ---- evaluations
+    # Steps print their loss, and the validation of 300 batches only its result.
+    Program(_case("quiet-validation", ("E07", "B13")), with_python("quiet_validation")),
+    # ---- launchers that fail before their ranks are seen
+    Program(
+        _case("script-is-misspelled", (ANY,), r"trian_resnet|no such file", ("exception", "child_failed", "LOG")),
+        ("bash", "script_is_misspelled.sh"),
+        2,
+        onset="end",
+    ),
+    Program(
+        _case("master-port-is-taken", ("G03", "addr_in_use", ANY), "port|address|in use", ("exception", "LOG")),
+        ("bash", "master_port_is_taken.sh"),
+        2,
+        onset="end",
+    ),
     # ---- healthy programs that look like trouble
     Program(_case("healthy-streams-shards"), with_python("streams_shards")),
 )

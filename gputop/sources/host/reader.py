@@ -241,7 +241,7 @@ class HostReader:
             evidence.cores_allowed,
             threads.cores if threads else (),
             evidence.read_bytes,
-            evidence.written_bytes,
+            None if evidence.written_bytes is None else evidence.written_bytes + self._unlisted.written_by_children.get(pid, 0),
             evidence.any_read_bytes,
             evidence.involuntary_switches,
             evidence.waits_in,

@@ -12,7 +12,7 @@ from itertools import chain
 from gputop.command_line import is_tool
 from gputop.groups import WORKER_NAME
 from gputop.process import WaitingLauncher
-from gputop.sources.host import procfs
+from gputop.sources.host import procfs, procfs_activity
 from gputop.sources.host.launchers import PythonLaunchers
 from gputop.sources.host.launchers_of_others import LaunchersOfOthers
 from gputop.sources.host.process_cache import Facts, ProcessCache
@@ -46,6 +46,9 @@ class UnlistedTrainings:
         """The launchers that wait for other nodes: this user's, then those of others."""
         self.own_launchers: frozenset[int] = frozenset()
         """This user's torchruns and the like that gputop did not start as jobs, with or without ranks."""
+        self.written_by_children: dict[int, int] = {}
+        """PID of a shown process -> the bytes that the Python processes that it started write to disks, without its loader's
+        workers and without shown ones: a helper may write its checkpoints."""
         self._python_launchers = PythonLaunchers()
         self._waiting_launchers = WaitingLaunchers()
         self._launchers_of_others = LaunchersOfOthers(cache)
@@ -100,6 +103,7 @@ class UnlistedTrainings:
         shown = {*listed, *(pid for pid, _ in self._training)}
         self._waiting = self._waiting_ranks.find(pythons, shown, now_s)
         self.launchers = (*self._waiting_launchers.find(pythons), *self._launchers_of_others.find(now_s))
+        self.written_by_children = _written_by_children(pythons, shown)
         found = self._python_launchers.find(pythons)
         launchers = [facts for facts in pythons if facts.stat.pid in found]
         self.own_launchers = frozenset(facts.stat.pid for facts in launchers if not self._is_of_a_job(facts))
@@ -129,6 +133,16 @@ class UnlistedTrainings:
         parent = facts.stat.ppid
         works = facts.stat.comm == WORKER_NAME or parent in listed or any(pid == parent for pid, _ in self._training)
         return not works and not is_tool(procfs.command_line_of(facts.stat.pid))
+
+
+def _written_by_children(pythons: Iterable[Facts], shown: Collection[int]) -> dict[int, int]:
+    written: dict[int, int] = {}
+    for facts in pythons:
+        parent = facts.stat.ppid
+        if parent in shown and facts.stat.pid not in shown and facts.stat.comm != WORKER_NAME:
+            found = facts.try_read((), procfs_activity.read_io)
+            written[parent] = written.get(parent, 0) + (found.written_bytes if found is not None else 0)
+    return written
 
 
 def _parents_of_copies(pythons: Collection[Facts], shown: Collection[int]) -> set[int]:

@@ -12,6 +12,7 @@ import pytest
 from gputop.places import state_dir
 from gputop.snapshot import DeviceUse, Process
 from gputop.sources.host import evidence as host_evidence
+from gputop.sources.host import procfs_activity
 from gputop.sources.host import threads as host_threads
 from gputop.sources.host import unlisted as host_unlisted
 from gputop.sources.host.cgroup import Cgroup, parse_cgroup
@@ -143,6 +144,31 @@ def test_what_is_read_from_the_page_cache_counts_in_large_units(processes: Proce
     assert process.any_read_bytes in (80 << 20, 96 << 20), "and Python's own modules"
     quiet, _ = processes.ready('say("ready"); idle()')
     assert until(quiet.pid, lambda process: process.any_read_bytes is not None).any_read_bytes == 0
+
+
+HELPER = """
+import os, time
+parent = os.getppid()
+file = open({path!r}, "wb"); file.write(bytes(5 << 20)); file.flush()
+while os.getppid() == parent:
+    time.sleep(0.05)
+"""
+
+
+def test_what_a_helper_process_writes_counts_for_its_parent(processes: Processes) -> None:
+    path = processes.folder / "backup.pt"
+    helper = HELPER.format(path=str(path))
+    child, _ = processes.ready(
+        f'import subprocess; kept.append(subprocess.Popen([sys.executable, "-c", {helper!r}])); say("ready"); idle()'
+    )
+    eventually(lambda: path.exists() and path.stat().st_size == 5 << 20, bool)
+    (started,) = procfs_activity.read_children(child.pid)
+    own, its = procfs_activity.read_io(child.pid), procfs_activity.read_io(started)
+    assert own is not None
+    assert its is not None  # nothing, where the folder is in memory
+    process = until(child.pid, lambda process: process.written_bytes == own.written_bytes + its.written_bytes)
+    assert started not in [other.pid for other in HostReader().read_processes({child.pid: USE}, {})]
+    assert process.any_read_bytes is not None
 
 
 def test_switches_and_disk_counters_grow(processes: Processes) -> None:
