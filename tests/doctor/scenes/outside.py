@@ -322,6 +322,18 @@ def in_rounds(trains_s: int, pauses_s: int, evaluated: str = "val_loss", every: 
 
 
 evaluates_for_longer = in_rounds(5, 9)
+
+
+def evaluates_after_quick_steps(second: int) -> Snapshot:
+    """Ten steps pass within one reading, and the evaluation takes four."""
+    found = in_rounds(1, 4)(second)
+    if not any(item.metric == "loss" for item in found.points):
+        return found
+    (point,) = found.points
+    many = replace(point, steps=tuple(range(second, second + 10)), times=(*[point.times[0]] * 10,), values=(*[0.9] * 10,))
+    return replace(found, points=(many,))
+
+
 EVALUATES_LESS: Mapping[str, Scene] = {
     "for less time": in_rounds(10, 5),
     "and prints once a round": in_rounds(12, 3, every=12),

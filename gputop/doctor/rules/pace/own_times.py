@@ -39,7 +39,7 @@ _EVALUATES = re.compile(r"(?:^|[/_ -])(?:val(?:id(?:ation)?)?|eval(?:uation)?|te
 _IS_A_TIME = re.compile(r"(?:time|runtime|duration|sec|seconds|per_second|_s)$", re.IGNORECASE)
 ROUNDS, ROUNDS_MIN = 12, 3
 LOSSES_MIN = 3
-"""So many training losses must be printed in each round, at different times: else pauses show nothing (our choice)."""
+"""So many training losses must be printed in each round: else the pause may hold most of the training (our choice)."""
 PAUSES_SHARE = 0.5
 READ_S = 1.0
 """Printed values are as old as their reading: they are read once a second."""
@@ -178,7 +178,7 @@ def _rounds(trained: Sequence[float], evaluated: Sequence[float]) -> list[tuple[
     found = []
     ends = sorted(set(evaluated))
     for before, end in itertools.pairwise(ends):
-        times = sorted({at for at in trained if before < at < end - READ_S})
+        times = sorted(at for at in trained if before < at <= end - READ_S)
         if len(times) < LOSSES_MIN:
             return []  # printed once a round, or with the evaluation: the pause is not the evaluation's
         usual_s = max(READ_S, (times[-1] - times[0]) / (len(times) - 1))
