@@ -17,7 +17,6 @@ from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.rules.pace.own_times import PAUSES_SHARE, evaluates_longer, pauses_before_evaluations
-from gputop.doctor.rules.pace.renewed import begins_anew
 from gputop.doctor.rules.pace.saves import (
     OFTEN_STEPS,
     SAVES_MIN,
@@ -29,6 +28,7 @@ from gputop.doctor.rules.pace.saves import (
 )
 from gputop.doctor.rules.pace.steady_files import WRITTEN_MIN_BYTES, writes_all_the_time
 from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support.renewed import begins_anew
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.shared import real_gpu
 from gputop.facts.measured import CudaMemory
