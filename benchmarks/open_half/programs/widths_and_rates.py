@@ -1,6 +1,6 @@
 """One configuration per process. No communication: torchrun only starts them.
 
-torchrun --nproc-per-node 2 widths_and_rates.py --out runs/
+torchrun --nproc-per-node 2 widths_and_rates.py --width 384
 """
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import argparse
 import json
 import os
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -32,24 +31,23 @@ def data(seed: int = 0, n: int = 16384) -> TensorDataset:
     return TensorDataset(x, y[:, None])
 
 
-def build(cfg: Config) -> nn.Module:
+def build(cfg: Config, width: int) -> nn.Module:
     def block() -> list[nn.Module]:
-        return [nn.Linear(384, 384), nn.ReLU(), nn.Dropout(cfg.dropout)]
+        return [nn.Linear(width, width), nn.ReLU(), nn.Dropout(cfg.dropout)]
 
-    return nn.Sequential(nn.Linear(48, 384), nn.ReLU(), *block(), *block(), nn.Linear(384, 1))
+    return nn.Sequential(nn.Linear(48, width), nn.ReLU(), *block(), *block(), nn.Linear(width, 1))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--out", type=Path, default=Path("runs"))
+    parser.add_argument("--width", type=int, default=384)
     args = parser.parse_args()
     number = int(os.environ.get("LOCAL_RANK", 0))
     cfg = GRID[number]
     torch.manual_seed(42)
-    model = build(cfg)
+    model = build(cfg, args.width)
     optimizer = torch.optim.AdamW(model.parameters(), lr=cfg.lr, weight_decay=cfg.weight_decay)
     loader = DataLoader(data(), batch_size=256, shuffle=True)
-    args.out.mkdir(parents=True, exist_ok=True)
     for epoch in range(5000):
         total = 0.0
         for i, (x, y) in enumerate(loader):
@@ -60,8 +58,7 @@ def main() -> None:
             total += loss.item()
             if i % 16 == 0:
                 print(f"config {number} | epoch {epoch} | {i:3d}/{len(loader)} | mse {loss.item():.4f}", flush=True)
-        with (args.out / f"config{number}.jsonl").open("a") as file:
-            file.write(json.dumps({**asdict(cfg), "epoch": epoch, "mse": total / len(loader)}) + "\n")
+        print(json.dumps({**asdict(cfg), "epoch": epoch, "mse": total / len(loader)}), flush=True)
 
 
 if __name__ == "__main__":
