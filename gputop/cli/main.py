@@ -89,7 +89,7 @@ def _dispatch(options: argparse.Namespace) -> int:
     if options.command == "run":
         raise UsageError("gputop run takes no options before the word run.", "Write gputop run [--name N] -- CMD.")
     if options.command not in _OF_PROMETHEUS and options.prometheus is not None:
-        raise UsageError(f"gputop {options.command} cannot ask Prometheus.", "It only knows GPUs: name hosts with -H.")
+        raise UsageError(f"gputop {options.command} cannot ask Prometheus.", "Prometheus knows only GPUs: name hosts with -H.")
     if options.command == "doctor" and hosts.asked(options):
         return machine.doctor_of_hosts(options)
     if options.command == "where" and hosts.asked(options):

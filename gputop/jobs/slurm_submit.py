@@ -56,7 +56,7 @@ def submit(order: NodeOrder, sbatch: str, rendezvous: str | None = None) -> Job:
         (directory / record.BATCH).touch(0o600)
         (directory / record.BATCH).write_text(script, "utf-8")
     except OSError as error:
-        raise GputopError(f"The job cannot be recorded: {error}.", f"gputop keeps jobs in {jobs_dir()}.") from error
+        raise GputopError(f"The job cannot be recorded: {error}.", f"Check that you can write to {jobs_dir()}.") from error
     try:
         job, cluster = _submitted(words, script)
     except NoAnswerError as error:
@@ -79,7 +79,8 @@ def submit(order: NodeOrder, sbatch: str, rendezvous: str | None = None) -> Job:
         record.write_json(directory / record.SPEC, spec)
     except OSError as error:
         raise GputopError(
-            f"Slurm accepted job {job}, but it cannot be recorded: {error}.", f"squeue -j {job}; scancel {job}"
+            f"Slurm accepted job {job}, but it cannot be recorded: {error}.",
+            f"Watch it with squeue -j {job}, or cancel it with scancel {job}.",
         ) from error
     return store.find(order.id)
 

@@ -104,7 +104,7 @@ def _request_end(job: Job, number: str) -> None:
     if not is_listed:
         raise UsageError(
             f"Slurm does not list job {number} here, or lists another job with that number.",
-            "It has ended, or is another cluster's: stop it there.",
+            "It has ended, or it belongs to another cluster: stop it there.",
         )
     slurm.request_end(job)
 
@@ -116,5 +116,5 @@ def _has_ended(job: Job) -> UsageError:
 def _survived(job_id: str, pids: Sequence[int]) -> GputopError:
     return GputopError(
         f"Job {job_id} still runs after SIGKILL: {', '.join(map(str, pids))}.",
-        "A process that waits in the kernel ends only with its driver.",
+        "A process that waits in the kernel ends only when that wait does.",
     )

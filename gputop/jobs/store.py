@@ -90,7 +90,7 @@ def start(
         record.write_json(directory / record.SPAWNED, identity.describe(spawn.supervisor(directory)))
     except OSError as error:
         raise GputopError(
-            f"The job cannot be started: {error.strerror or error}.", f"gputop keeps jobs in {jobs_dir()}."
+            f"The job cannot be started: {error.strerror or error}.", f"Check that you can write to {jobs_dir()}."
         ) from error
     return find(job_id)
 
@@ -105,7 +105,7 @@ def keep(job: Job) -> None:
         record.write_json(job.directory / record.KEPT, {"at": time.time()})
     except OSError as error:
         raise GputopError(
-            f"The job cannot continue: {error.strerror or error}.", f"gputop keeps jobs in {jobs_dir()}."
+            f"The job cannot continue: {error.strerror or error}.", f"Check that you can write to {jobs_dir()}."
         ) from error
 
 

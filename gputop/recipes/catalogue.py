@@ -59,7 +59,7 @@ def demos_dir(package: Path | None = None) -> Path:
     for folder in (package / "_demos", package.parent / "demos"):
         if (folder / "ddp.py").is_file():
             return folder
-    raise UsageError("The demos are not installed with this gputop.", "Install gputop from its source or its wheel again.")
+    raise UsageError("The demos are not installed with this gputop.", "Reinstall gputop from its source or its wheel.")
 
 
 def prepare(recipe: Recipe, devices: Sequence[Device], values: Mapping[str, object] | None = None, nodes: int = 1) -> Launch:

@@ -71,7 +71,7 @@ class Recorder:
                 data = data[os.write(self._file, data) :]
         except OSError as error:
             raise GputopError(
-                f"{self.path} cannot be written any further: {error.strerror}.", "What was recorded so far can be replayed."
+                f"{self.path} can no longer be written: {error.strerror}.", "What was recorded so far can be replayed."
             ) from error
 
     def close(self) -> None:

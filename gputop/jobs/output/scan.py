@@ -46,7 +46,7 @@ def scan_file(path: Path, name: str | None = None, rank: int | None = None) -> L
             return _read(scan, file)
     except OSError as error:
         raise UsageError(
-            f"{path} cannot be read: {error.strerror or error}.", "Name a log file, a job of gputop's, or -."
+            f"{path} cannot be read: {error.strerror or error}.", "Name a log file, a gputop job, or -."
         ) from error
 
 

@@ -44,19 +44,19 @@ def missing(root: Path = _ROOT) -> NoGpuError:
     """Return the error for a machine without the library; ``root`` is where its files are."""
     if (root / "dev/dxg").exists():
         return NoGpuError(
-            f"This is WSL, and {NAME} is missing.",
+            f"This is WSL, but {NAME} is missing.",
             "Install the NVIDIA driver on Windows, not in Linux, then run wsl --shutdown and start WSL again.",
             "library_not_found",
         )
     if (root / "etc/nv_tegra_release").exists():
         return NoGpuError(
-            f"This is a Jetson, and {NAME} is missing.",
+            f"This is a Jetson, but {NAME} is missing.",
             "JetPack 6 includes it, with few readings; jtop and tegrastats read the rest.",
             "library_not_found",
         )
     if (root / "proc/driver/nvidia/version").exists():
         return NoGpuError(
-            f"The NVIDIA driver is loaded, and {NAME} is missing here.",
+            f"The NVIDIA driver is loaded, but {NAME} is missing here.",
             "In a container: docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility; else reinstall the driver.",
             "library_not_found",
         )

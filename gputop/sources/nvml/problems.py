@@ -54,7 +54,7 @@ def driver_hangs(seconds: float) -> NoGpuError:
 def no_device() -> NoGpuError:
     """Return the error for a working driver that has no GPU."""
     return NoGpuError(
-        "The NVIDIA driver is loaded, and it sees no GPU.",
+        "The NVIDIA driver is loaded, but it sees no GPU.",
         "Check lspci for the card; in a container, start it with its GPUs (docker run --gpus all).",
         "no_gpu",
     )
@@ -93,7 +93,7 @@ def failing(index: int, code: int) -> Problem:
     return Problem(
         "other",
         f"GPU {index} fails every reading (NVML error {code}).",
-        f"gputop tries again every interval; compare nvidia-smi -i {index}, and look for Xid lines in dmesg.",
+        f"gputop tries again at every interval; compare with nvidia-smi -i {index}, and look for Xid lines in dmesg.",
     )
 
 

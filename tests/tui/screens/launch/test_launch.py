@@ -240,7 +240,7 @@ async def test_a_failure_to_start_is_shown_with_its_hint(tiny: None, tmp_path: P
         await pilot.press("f5")
         await pilot.pause()
         assert "The job cannot be started" in text_of(app)
-        assert "gputop keeps jobs in" in text_of(app)
+        assert "Check that you can write to" in text_of(app)
 
 
 async def test_a_damaged_job_is_named_below_the_others(tiny: None) -> None:
