@@ -10,14 +10,9 @@ import argparse
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from gputop.cli.arguments.help import add_command
 from gputop.errors import EXIT_OK
 
-SHELLS = ("bash", "zsh", "fish")
-KINDS = ("runs", "jobs", "recipes")
-"""The kinds of names that only this machine knows."""
 _NAMED = {"run": "runs", "runs": "runs", "job": "jobs", "name": "recipes", "recipe": "recipes"}
 """An argument's name in the parser -> the kind of its values."""
 NAMES_MAX = 200
@@ -35,21 +30,6 @@ class Command:
     values: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Option -> the words that it takes."""
     kind: str | None = None
-
-
-def add_parser(commands: Any) -> argparse.ArgumentParser:
-    """Add the command to the command line and return its parser."""
-    parser = add_command(
-        commands,
-        "completion",
-        "print a shell script that completes gputop's commands and options",
-        ("gputop completion bash", 'in ~/.bashrc: eval "$(gputop completion bash)"'),
-        ("gputop completion zsh", 'in ~/.zshrc, after compinit: eval "$(gputop completion zsh)"'),
-        ("gputop completion fish", "save it as ~/.config/fish/completions/gputop.fish"),
-    )
-    parser.add_argument("shell", nargs="?", choices=SHELLS, default="bash", help="bash, zsh or fish (default bash)")
-    parser.add_argument("--names", choices=KINDS, help="print the names of runs, jobs or recipes instead, one per line")
-    return parser
 
 
 def completion(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:

@@ -60,18 +60,14 @@ def build_parser(only: Literal["", "agent"] | None = None) -> argparse.ArgumentP
 
 def _add_all(commands: Any) -> None:
     """Add every command, in the order of ``--help``."""
-    from gputop.cli import completion, selftest
-    from gputop.cli.arguments import doctor, jobs, live, machine, runs
+    from gputop.cli.arguments import doctor, itself, jobs, live, machine, runs
 
     for add in (jobs.add_run, jobs.add_demo, jobs.add_launch, jobs.add_jobs, runs.add_runs):
         add(commands)
     for add in (doctor.add_doctor, live.add_where, live.add_profile, machine.add_pick):
         add(commands)
-    add_reading(selftest.add_parser(commands))
-    for add in (machine.add_recordings, machine.add_export):
+    for add in (itself.add_selftest, machine.add_recordings, machine.add_export, itself.add_completion, machine.add_agent):
         add(commands)
-    completion.add_parser(commands)
-    machine.add_agent(commands)
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:

@@ -9,10 +9,9 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gputop import units
-from gputop.cli.arguments.help import add_command
 from gputop.errors import EXIT_OK, EXIT_PROBLEM, GputopError, NoGpuError
 from gputop.terminal_text import printable
 
@@ -22,31 +21,10 @@ if TYPE_CHECKING:
     from gputop.selftest.trial import Trial
     from gputop.snapshot import Device
 
-SECONDS = "10s"
 SLOW_MS = 20.0
 """Slower readings are reported: this is a fiftieth of the usual interval."""
 _NAME_WIDTH = 12
 """The width of the column with the names of checks."""
-
-
-def add_parser(commands: Any) -> argparse.ArgumentParser:
-    """Add the command to the command line and return its parser."""
-    parser = add_command(
-        commands,
-        "selftest",
-        "check gputop itself on this machine: driver, tracking, doctor",
-        ("gputop selftest", "ask the driver everything, train 10 s on each GPU and on two"),
-        ("gputop selftest --no-training", "ask the driver only; starts nothing"),
-        more="Trains a small network for some seconds. Exit code: 0 every check passed, 1 a check failed, 3 no GPU.",
-    )
-    parser.add_argument(
-        "--for", dest="seconds", metavar="TIME", default=SECONDS, help=f"length of each training (default {SECONDS})"
-    )
-    parser.add_argument("--no-training", action="store_true", help="ask the driver only")
-    parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="the file to write (default gputop-selftest-DATE.json here)"
-    )
-    return parser
 
 
 def selftest(
