@@ -95,7 +95,7 @@ BREACHES = {
         "does not let agent import cli",
     ),
     "an import for types": (
-        "doctor/finding.py",
+        "doctor/diagnosis.py",
         "TYPE_CHECKING = False\nif TYPE_CHECKING:\n    from gputop.agent.feed import Feed",
         "does not let doctor import agent",
     ),
