@@ -230,7 +230,9 @@ class JournalReader:
                 break
             if kind == form.SCALARS:
                 count = _alike(words, offset, word, size, min(left, usable - offset) // size)
-                self._scalars(sink, words, doubles, offset >> 3, schema, size >> 3, count)
+                whole = count - _is_cut(words, (offset + count * size) >> 3)
+                if whole:
+                    self._scalars(sink, words, doubles, offset >> 3, schema, size >> 3, whole)
                 offset += count * size
                 continue
             if kind <= form.EVENT:
@@ -321,6 +323,14 @@ def _records(raw: bytes) -> Iterator[tuple[int, int]]:
         if kind in (form.SCALARS, form.TEXT, form.EVENT):
             yield at, size
         at += size
+
+
+def _is_cut(words: memoryview[int], end: int) -> bool:
+    """Return whether the record that ends before word ``end`` is cut: a hole follows it and has taken its last byte.
+
+    A file that lost its end and grew again, as after a power failure, has zeros in between: they are no values.
+    """
+    return end < len(words) and not words[end] and not words[end - 1] >> 56
 
 
 def salvage(reader: JournalReader, archive: Path, ring: Path) -> bool:
