@@ -83,6 +83,20 @@ def load() -> tuple[OwnCommand, ...]:
     return tuple(found for item in listed if (found := _read(item)) is not None) if isinstance(listed, list) else ()
 
 
+def problem() -> str | None:
+    """Return why saved commands are not offered, as sentences; None if all of them are."""
+    if not os.path.lexists(file()):
+        return None
+    try:
+        places.check_parents(file(), "$GPUTOP_CONFIG")
+        _known()
+    except OSError as error:
+        return f"Your own commands are not offered: {error}."
+    except GputopError as error:
+        return str(error)
+    return None
+
+
 def remember(command: OwnCommand) -> None:
     """Save a command, replacing one with the same name.
 
@@ -283,10 +297,11 @@ def _known() -> tuple[OwnCommand, ...]:
     if path.exists():
         try:
             listed = parse_json(places.read_text(path, private=True))["commands"]
-            if any(_read(item) is None for item in listed):
+            if not isinstance(listed, list) or any(_read(item) is None for item in listed):
                 raise ValueError("an entry is not a command")
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise GputopError(f"{path} cannot be read: {error}.", "Repair it, or move it away.") from error
+            why = error.strerror if isinstance(error, OSError) and error.strerror else error
+            raise GputopError(f"{path} cannot be read: {why}.", "Repair it, or move it away.") from error
     return load()
 
 

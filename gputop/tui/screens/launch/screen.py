@@ -16,6 +16,7 @@ from textual.containers import Container
 from gputop.errors import GputopError
 from gputop.jobs.store import Job
 from gputop.over_hosts.watched import HostJobs
+from gputop.recipes import own_commands
 from gputop.tui.drawing.line import Line, Span, width
 from gputop.tui.drawing.prose import wrapped
 from gputop.tui.screens.base import BACK, KeyBar
@@ -32,6 +33,8 @@ from gputop.tui.widgets.form import Field, Form
 from gputop.tui.widgets.requests import LayoutChanged
 
 POLL_S = 0.5
+OWN_PROBLEM_S = 15.0
+"""For how long a problem with the file of the user's own commands is shown."""
 """How often to poll the jobs and the log while the screen is open."""
 _FIRST = "ddp"
 """The recipe chosen initially: gputop is about training on several GPUs."""
@@ -88,6 +91,9 @@ class LaunchScreen(StartingScreen):
         self.focus_now(self.query_one("#recipes"))
         self.set_interval(POLL_S, self.poll)
         self.poll()
+        problem = own_commands.problem()
+        if problem is not None:
+            self.notify(problem, severity="warning", timeout=OWN_PROBLEM_S)
 
     # Drawing
 

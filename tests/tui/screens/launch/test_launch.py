@@ -345,6 +345,25 @@ async def test_a_command_of_one_s_own_starts_and_is_kept(tiny: None, tmp_path: P
         assert own_commands.load() == ()
 
 
+@pytest.mark.parametrize("content", ["{", "[]", '{"commands": 3}', '{"commands": [{"name": "x"}]}'])
+async def test_own_commands_that_cannot_be_read_are_named_and_kept(content: str) -> None:
+    own_commands.remember(own_commands.OwnCommand("mine", "true", "/"))
+    app = ScreenApp(LaunchScreen(), virtual_view())
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        assert not app._notifications
+    own_commands.file().write_text(content)
+    app = ScreenApp(LaunchScreen(), virtual_view())
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        (notice,) = app._notifications
+        assert notice.message.startswith(f"{own_commands.file()} cannot be read: ")
+        assert notice.message.endswith(" Repair it, or move it away.")
+    with pytest.raises(GputopError, match="Repair it"):
+        own_commands.remember(own_commands.OwnCommand("other", "true", "/"))
+    assert own_commands.file().read_text() == content
+
+
 async def test_choosing_a_gpu_in_use_shows_who_uses_it(tiny: None) -> None:
     view = virtual_view()
     busy = replace(samples.rank_process(0, (DeviceUse("VIRTUAL-0", 2**30, 50.0, ""),)), user="grace", name="python")
