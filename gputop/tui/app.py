@@ -97,6 +97,9 @@ class GputopApp(WatchingApp):
         bound_keys(self, driver, loop)
         await self.push_screen(self.first_screen())
         self.start_watching()
+        if self.keeper.problem is not None:
+            what = f"{self.keeper.problem} How you arrange the screens is not kept until you move it away."
+            self.notify(what, severity="warning", timeout=SETTINGS_PROBLEM_S)
         for problem in self._settings_problems:
             self.notify(f"{problem.message} {problem.hint}", severity="warning", timeout=SETTINGS_PROBLEM_S)
 

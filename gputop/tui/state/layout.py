@@ -1,7 +1,7 @@
 """How the user last arranged the screens: the order of the table, how charts are drawn, the recipe started last. No Textual.
 
 Kept without asking, in a small file in the state directory; the settings file takes precedence over it. A thread writes the
-file, completely or not at all, so that no disk delays a key. A damaged file is ignored.
+file, completely or not at all, so that no disk delays a key. A file that cannot be read is named, and never replaced.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 from gputop import places
 from gputop.tui.state.settings import Settings
 from gputop.tui.state.settings_file import DENSITIES, MAX_SMOOTHING
+from gputop.wire import FormatError, parse_json
 
 CHART_OPTIONS = ("log_axis", "smoothing", "per_rank", "density")
 """Fields of ``Settings`` that keys of a screen change."""
@@ -52,14 +53,25 @@ def file() -> Path:
 
 
 def read_layout() -> Layout:
-    """Return the remembered layout, without what cannot be read or does not fit."""
+    """Return the remembered layout, without what does not fit; nothing is remembered if the file cannot be read."""
+    with contextlib.suppress(OSError, FormatError):
+        return _read()
+    return Layout()
+
+
+def _read() -> Layout:
+    """Return the remembered layout, without what does not fit.
+
+    Raises:
+        OSError, FormatError: the file exists, but cannot be read.
+    """
     try:
         with places.open_regular(file()) as opened:
-            data = json.loads(opened.read(_BYTES_MOST))
-    except (OSError, ValueError, RecursionError):
+            data = parse_json(opened.read(_BYTES_MOST))
+    except FileNotFoundError:
         return Layout()
     if not isinstance(data, dict):
-        return Layout()
+        raise FormatError("it holds no layout")
     return Layout(**{item.name: data[item.name] for item in fields(Layout) if _fits(item.name, data.get(item.name))})
 
 
@@ -77,17 +89,25 @@ class LayoutKeeper:
     """Holds the layout and writes its changes, the newest only."""
 
     def __init__(self) -> None:
-        self.layout = read_layout()
+        self.problem: str | None = None
+        """Why nothing is remembered: the file and the reason."""
+        try:
+            self.layout = _read()
+        except (OSError, FormatError) as error:
+            self.layout = Layout()
+            self.problem = f"{file()} cannot be read: {getattr(error, 'strerror', None) or error}."
         self._lock = threading.Lock()
         self._waiting: Layout | None = None
         self._writer: threading.Thread | None = None
 
     def keep(self, **changes: Any) -> None:
-        """Remember these values from now on; returns at once."""
+        """Remember these values from now on; returns at once. Of a file that could not be read, nothing is replaced."""
         changed = replace(self.layout, **changes)
         if changed == self.layout:
             return
         self.layout = changed
+        if self.problem is not None:
+            return
         with self._lock:
             self._waiting = changed
             if self._writer is None:

@@ -69,6 +69,22 @@ def test_a_damaged_file_counts_as_none(content: str) -> None:
     layout.file().write_text(content)
     assert read_layout() == Layout()
     assert read_layout().settings(Settings(), ()) == Settings()
+    keeper = LayoutKeeper()
+    keeper.keep(sort="sm")
+    keeper.finish()
+    fits = content.startswith("{")
+    assert (keeper.problem is None) == fits
+    assert fits or layout.file().read_text() == content, "it is not replaced"
+
+
+async def test_a_damaged_file_is_named_at_start() -> None:
+    layout.file().parent.mkdir(parents=True)
+    layout.file().write_text("nonsense")
+    app = whole_app()
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.pause()
+        told = [notice.message for notice in app._notifications]
+        assert any(text.startswith(f"{layout.file()} cannot be read: not JSON") for text in told)
 
 
 async def test_an_unknown_order_and_recipe_count_as_none() -> None:
