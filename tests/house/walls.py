@@ -63,7 +63,7 @@ _TABLE = {
     "tracking/journal": "places wire",
     "tracking/journal/writing": "losses places tracking/journal",
     "tracking/standing": "facts places tracking/journal tracking/journal/writing wire",
-    "tracking/gpus": "tracking/journal wire",
+    "tracking/gpus": "places tracking/journal wire",
     "tracking/profiling": "places tracking/journal tracking/standing",
     "tracking/printed": "terminal_text",
     "tracking": (
