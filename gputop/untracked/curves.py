@@ -155,6 +155,8 @@ class UntrackedCurves:
 def _with_curves(run: ProcessRun, curves: Sequence[ProcessCurve]) -> ProcessRun:
     own = next((curve for curve in curves if not curve.shared), None)
     run_id, outputs = (own.run_id, own.files) if own is not None else (None, ())
+    if (run.curves, run.run_id, run.outputs) == (tuple(curves), run_id, outputs):
+        return run  # the same record is neither compared nor sent again
     return replace(run, curves=tuple(curves), run_id=run_id, outputs=outputs)
 
 

@@ -215,9 +215,11 @@ def test_files_of_other_runs_give_no_curve(trainings: Trainings, tmp_path: Path)
     (here / "link").symlink_to(other)
     (here / "logs.csv").symlink_to(other / "lightning_logs" / "version_0" / "metrics.csv")
     (here / "data.csv").write_text("image,label\na.png,3\n")
-    reader = UntrackedCurves()
+    reader, run = UntrackedCurves(), run_of(pid)
     for _ in range(3):
-        assert reader.poll([run_of(pid)]).runs == ()
+        found = reader.poll([run])
+        assert found.runs == ()
+        assert found.process_runs[0] is run, "another record would be compared and sent"
 
 
 def test_a_file_that_two_runs_may_write_is_shown_as_one_of_either(trainings: Trainings, tmp_path: Path) -> None:
