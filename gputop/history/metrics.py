@@ -59,19 +59,21 @@ class MetricSeries:
         self.last_finite: tuple[int, float] | None = None
         """Step and value of the newest number. Both are exact, however long ago that was."""
 
-    def extend(self, steps: Sequence[int], times: Sequence[float], values: Sequence[float]) -> None:
+    def extend(
+        self, steps: Sequence[int], times: Sequence[float], values: Sequence[float], beside: MetricSeries | None = None
+    ) -> None:
         """Add values in order of arrival; columns of unequal length are cut to the shortest.
 
-        A value whose step or time has no place on an axis is not added to the past.
+        A value whose step or time has no place on an axis is not added to the past. ``beside`` may have the same steps.
         """
-        self.extend_at(Places(steps, times), values)
+        self.extend_at(Places(steps, times), values, beside)
 
-    def extend_at(self, places: Places, values: Sequence[float]) -> None:
+    def extend_at(self, places: Places, values: Sequence[float], beside: MetricSeries | None = None) -> None:
         """Add values as ``extend`` does."""
         number = min(len(places.times), len(values))
         if number < max(len(places.times), len(values)):
             places, values = Places(places.steps[:number], places.times[:number]), values[:number]
-        self.newest.extend(places.steps, places.times, values)
+        self.newest.extend(places.steps, places.times, values, None if beside is None else beside.newest)
         self._note_finite(places.steps, values)
         if not self.by_step.limit:
             return
@@ -119,6 +121,8 @@ class MetricMemory:
         self._runs: dict[str, dict[str, dict[int, MetricSeries]]] = {}
         self._last: Snapshot | None = None
         self._places = Places((), ())
+        self._beside: tuple[tuple[str, int], MetricSeries] | None = None
+        """The series that was last extended, and its run and rank."""
 
     def observe(self, snapshot: Snapshot) -> None:
         """Add the new points of one snapshot."""
@@ -129,6 +133,7 @@ class MetricMemory:
     def begin(self, snapshot: Snapshot) -> None:
         """Forget what the next snapshot no longer covers: runs that it does not list, and the time before an interruption."""
         last, self._last = self._last, snapshot
+        self._beside = None
         if last is not None and snapshot.sequence < last.sequence:
             self._runs.clear()  # a restarted sampler sends the past of every run again
         elif is_interrupted(last, snapshot):
@@ -148,7 +153,10 @@ class MetricMemory:
             self._share_memory()
         if self._places.given[0] is not points.steps or self._places.given[1] is not points.times:
             self._places = Places(points.steps, points.times)
-        series.extend_at(self._places, points.values)
+        rank = points.run_id, points.rank
+        beside = self._beside[1] if self._beside is not None and self._beside[0] == rank else None
+        series.extend_at(self._places, points.values, beside)
+        self._beside = rank, series
 
     def _share_memory(self) -> None:
         """Give each series fewer buckets if there are many series; those with more merge theirs at the next value."""

@@ -39,28 +39,36 @@ class PointSeries(Sequence[Point]):
         self.times = array("d", times)
         self.values = array("d", values)
 
-    def extend(self, steps: Sequence[int], times: Sequence[float], values: Sequence[float]) -> None:
+    def extend(
+        self, steps: Sequence[int], times: Sequence[float], values: Sequence[float], beside: PointSeries | None = None
+    ) -> None:
         """Append points and drop the oldest beyond the limit. Columns of unequal length are cut to the shortest.
 
-        A point whose step does not fit into 64 bits is left out: no training counts that far.
+        A point whose step does not fit into 64 bits is left out: no training counts that far. ``beside`` is a series whose
+        steps and times are shared if they are the same, as those of another metric in the same records are.
         """
         number = min(len(steps), len(times), len(values))
         steps, times, values = steps[:number], times[:number], values[:number]
         try:
-            self.steps += array("q", steps)
+            new_steps = array("q", steps)
         except OverflowError:
             fitting = [-_STEP_MAX <= step <= _STEP_MAX for step in steps]
-            self.steps.extend(compress(steps, fitting))
+            new_steps = array("q", compress(steps, fitting))
             times, values = list(compress(times, fitting)), list(compress(values, fitting))
-        self.times.extend(times)
+        # Not in place: another series may share them.
+        self.steps, self.times = self.steps + new_steps, self.times + array("d", times)
         self.values.extend(values)
         if len(self.steps) > KEPT_POINTS:
             kept = KEPT_QUICK if self.times[-1] - self.times[-KEPT_POINTS] < QUICK_S else KEPT_POINTS
-            del self.steps[:-kept], self.times[:-kept], self.values[:-kept]
+            self.steps, self.times = self.steps[-kept:], self.times[-kept:]
+            del self.values[:-kept]
+        if beside is not None and beside.steps == self.steps and beside.times == self.times:
+            self.steps, self.times = beside.steps, beside.times
 
     def clear(self) -> None:
         """Drop all points."""
-        del self.steps[:], self.times[:], self.values[:]
+        self.steps, self.times = array("q"), array("d")
+        del self.values[:]
 
     def finite(self) -> bool:
         """Return whether no value is NaN or infinite."""

@@ -30,6 +30,24 @@ def test_the_newest_points_are_kept_exactly() -> None:
     assert all(math.isnan(point.value) if point.step % 7 else point.value == 1 / 3 for point in series)
 
 
+def test_series_of_the_same_records_share_steps_and_times_until_they_differ() -> None:
+    one, other = PointSeries(), PointSeries()
+    for step in range(0, 2 * KEPT_QUICK, 50):
+        steps = range(step, step + 50)
+        times = [at / 1000 for at in steps]
+        one.extend(steps, times, [0.5] * 50)
+        other.extend(steps, times, [2.5] * 50, beside=one)
+    assert other.steps is one.steps
+    assert other.times is one.times
+    one.extend((9000,), (9.0,), (0.25,))
+    assert (one[-1], other[-1]) == ((9000, 9.0, 0.25), (3999, 3.999, 2.5))
+    other.extend((9000,), (9.0,), (2.25,), beside=one)
+    other.clear()
+    assert (len(one), len(one.times), len(other)) == (KEPT_QUICK, KEPT_QUICK, 0)
+    other.extend((9001,), (9.1,), (2.0,), beside=one)
+    assert list(other) == [(9001, 9.1, 2.0)]
+
+
 def test_a_step_beyond_64_bits_is_left_out_alone() -> None:
     series = PointSeries((1,), (1.0,), (0.1,))
     series.extend((2, 2**63, -(2**70), 3), (2.0, 2.5, 2.6, 3.0), (0.2, 9.0, 9.0, 0.3))
