@@ -84,9 +84,7 @@ def test_pauses_before_the_results_of_evaluations_may_be_evaluations() -> None:
     assert finding.evidence[0].source == "its output: loss, val_loss"
     quick = told(scenes.evaluates_after_quick_steps, "E07", 100)
     assert quick is not None
-    assert quick.title == "Evaluation may take longer than training: 60% of the time", (
-        "of five seconds, three are sure to be its"
-    )
+    assert quick.title == "Evaluation may take longer than training: 80% of the time"
 
 
 @pytest.mark.parametrize("name", scenes.EVALUATES_LESS)

@@ -7,7 +7,6 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from gputop import units
@@ -16,6 +15,7 @@ from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
+from gputop.history.points import PointSeries
 from gputop.snapshot import Rank, is_training_loss, loss_metric
 
 SHARE = 0.3
@@ -146,7 +146,7 @@ def pauses_before_evaluations(evidence: Evidence, group: RankGroup) -> Judgement
         name = next((name for name in sorted(rank.metrics) if _EVALUATES.search(name) and not _IS_A_TIME.search(name)), None)
         if loss is None or name is None or not is_training_loss(loss):
             continue
-        rounds = _rounds(evidence.series(run, rank.rank, loss).times, evidence.series(run, rank.rank, name).times[-ROUNDS:])
+        rounds = _rounds(evidence.series(run, rank.rank, loss), evidence.series(run, rank.rank, name))
         whole_s, paused_s = sum(item[0] for item in rounds), sum(item[1] for item in rounds)
         if len(rounds) < ROUNDS_MIN or whole_s < EVALUATION_SECONDS_MIN or paused_s < PAUSES_SHARE * whole_s:
             continue
@@ -170,16 +170,18 @@ def pauses_before_evaluations(evidence: Evidence, group: RankGroup) -> Judgement
     return None
 
 
-def _rounds(trained: Sequence[float], evaluated: Sequence[float]) -> list[tuple[float, float]]:
+def _rounds(trained: PointSeries, evaluated: PointSeries) -> list[tuple[float, float]]:
     """Return the seconds of each round, from one evaluation's value to the next, and those of the pause at its end.
 
-    The last steps before the pause may have printed nothing, so one interval between losses is not part of it.
+    Steps tell which losses belong to a round: values that are read together have one time. The last steps before the pause may
+    have printed nothing, so one interval between losses is not part of it.
     """
     found = []
-    ends = sorted(set(evaluated))
-    for before, end in itertools.pairwise(ends):
-        times = sorted(at for at in trained if before < at <= end - READ_S)
-        if len(times) < LOSSES_MIN:
+    losses = list(zip(trained.steps, trained.times, strict=True))
+    ends = list(zip(evaluated.steps, evaluated.times, strict=True))[-ROUNDS:]
+    for (step_before, before), (step, end) in itertools.pairwise(ends):
+        times = sorted(at for of, at in losses if step_before < of <= step)
+        if len(times) < LOSSES_MIN or times[-1] > end - READ_S:
             return []  # printed once a round, or with the evaluation: the pause is not the evaluation's
         usual_s = max(READ_S, (times[-1] - times[0]) / (len(times) - 1))
         found.append((end - before, max(0.0, end - times[-1] - usual_s)))
