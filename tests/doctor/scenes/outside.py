@@ -325,14 +325,14 @@ evaluates_for_longer = in_rounds(5, 9)
 
 
 def evaluates_after_quick_steps(second: int) -> Snapshot:
-    """Ten steps, which pass within one reading and are read with the result before, and an evaluation of four seconds."""
+    """Forty steps, which pass within one reading and are read with the result before, and an evaluation of four seconds."""
     found = outside(always("runs"), metrics={"loss": 1.0, "val_loss": 0.9})(second)
     if second % 5:
         return replace(found, points=())
     loss, result = found.points
-    steps, at = range(2 * second, 2 * second + 10), EPOCH + second
-    many = replace(loss, steps=tuple(steps), times=(float(at),) * 10, values=(0.9,) * 10)
-    return replace(found, points=(replace(result, steps=(2 * second - 1,)), many))
+    steps, at = range(8 * second, 8 * second + 40), EPOCH + second
+    many = replace(loss, steps=tuple(steps), times=(float(at),) * 40, values=(0.9,) * 40)
+    return replace(found, points=(replace(result, steps=(8 * second - 1,)), many))
 
 
 EVALUATES_LESS: Mapping[str, Scene] = {

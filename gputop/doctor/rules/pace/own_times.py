@@ -37,7 +37,7 @@ _EPOCH = re.compile(rf"(?:^|/)epoch{_TOOK}", re.IGNORECASE)
 
 _EVALUATES = re.compile(r"(?:^|[/_ -])(?:val(?:id(?:ation)?)?|eval(?:uation)?|test|dev)(?:$|[/_ -])", re.IGNORECASE)
 _IS_A_TIME = re.compile(r"(?:time|runtime|duration|sec|seconds|per_second|_s)$", re.IGNORECASE)
-ROUNDS, ROUNDS_MIN = 12, 3
+ROUNDS_MAX, ROUNDS_MIN, ROUNDS_MIN_S = 12, 3, 20.0
 LOSSES_MIN = 3
 """So many training losses must be printed in each round: else the pause may hold most of the training (our choice)."""
 PAUSES_SHARE = 0.5
@@ -148,7 +148,7 @@ def pauses_before_evaluations(evidence: Evidence, group: RankGroup) -> Judgement
             continue
         rounds = _rounds(evidence.series(run, rank.rank, loss), evidence.series(run, rank.rank, name))
         whole_s, paused_s = sum(item[0] for item in rounds), sum(item[1] for item in rounds)
-        if len(rounds) < ROUNDS_MIN or whole_s < EVALUATION_SECONDS_MIN or paused_s < PAUSES_SHARE * whole_s:
+        if len(rounds) < ROUNDS_MIN or whole_s < ROUNDS_MIN_S or paused_s < PAUSES_SHARE * whole_s:
             continue
         pauses = f"{units.duration(paused_s)} passed between the last {loss} and {name}"
         text = f"in {len(rounds)} rounds of {units.duration(whole_s)} in all, {pauses}"
@@ -178,11 +178,14 @@ def _rounds(trained: PointSeries, evaluated: PointSeries) -> list[tuple[float, f
     """
     found = []
     losses = list(zip(trained.steps, trained.times, strict=True))
-    ends = list(zip(evaluated.steps, evaluated.times, strict=True))[-ROUNDS:]
+    ends = list(zip(evaluated.steps, evaluated.times, strict=True))[-ROUNDS_MAX - 1 :]
+    first = losses[0][0] if losses else 0  # of the losses that are kept
     for (step_before, before), (step, end) in itertools.pairwise(ends):
+        if step_before < first:
+            continue
         times = sorted(at for of, at in losses if step_before < of <= step)
-        if len(times) < LOSSES_MIN or times[-1] > end - READ_S:
-            return []  # printed once a round, or with the evaluation: the pause is not the evaluation's
+        if len(times) < LOSSES_MIN:
+            return []  # the pause may hold most of the training
         usual_s = max(READ_S, (times[-1] - times[0]) / (len(times) - 1))
         found.append((end - before, max(0.0, end - times[-1] - usual_s)))
     return found
