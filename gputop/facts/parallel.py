@@ -77,3 +77,4 @@ class ProcessGroup(Record):
     data_rank = whole("The group of this rank: its members get the same samples.", null=True, optional=True)
     collectives = counts("Calls of each collective from Python, without those of DDP's reducer.")
     largest = whole("Elements of the largest tensor that a reduction or gathering among them passed on.", optional=True)
+    reduced = whole("Elements that calls of all_reduce among them passed on, in sum.", optional=True)

@@ -203,7 +203,7 @@ class Facts:
         found = ddp.group_fact(self._torch, self._models.described.place)
         known = self._steps.run.facts.get("process_group") if self._steps.run is not None else None
         return (
-            parallel.ProcessGroup.filled(**{**known, "collectives": dict(ddp.collectives), "largest": ddp.largest.elements})
+            parallel.ProcessGroup.filled(**{**known, "collectives": dict(ddp.collectives), **ddp.passed_on.counts()})
             if found is None and known is not None
             else found
         )

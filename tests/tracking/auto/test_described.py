@@ -56,8 +56,9 @@ def test_a_model_that_is_gone_gives_way_to_a_smaller_one() -> None:
     ],
 )
 def test_the_largest_tensor_that_a_rank_passes_on_is_its_own(arguments: Callable[[], tuple[Any, ...]], elements: int) -> None:
-    largest = ddp.Largest()
-    largest.note(arguments())
-    assert largest.elements == elements
-    largest.note(([torch.ones(1)],))
-    assert largest.elements == max(1, elements)
+    passed_on = ddp.PassedOn()
+    passed_on.note(arguments(), reduces=False)
+    assert passed_on.counts() == {"largest": elements, "reduced": 0}
+    passed_on.note(([torch.ones(1)],), reduces=True)
+    passed_on.note(([torch.ones(2)],), reduces=True)
+    assert passed_on.counts() == {"largest": max(2, elements), "reduced": 3}

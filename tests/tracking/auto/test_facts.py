@@ -122,6 +122,7 @@ def test_ddp_as_it_should_be(home: Home) -> None:
         assert ddp["communication_s"] > 0
         assert facts["process_group"]["collectives"] == {"all_reduce": 1, "barrier": 1}
         assert (facts["process_group"]["largest"], facts["model"]["largest_parameter"]) == (1, 16)
+        assert facts["process_group"]["reduced"] == 1
         assert [facts["process_group"][name] for name in ("backend", "world_size", "rank", "groups")] == ["gloo", 2, number, 1]
         assert facts["model"]["batch_norm"] == {"layers": 1, "synced": 0, "frozen": 0}
         assert facts["evaluation"]["calls"] == 1

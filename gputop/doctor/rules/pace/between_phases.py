@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gputop.doctor.evidence import windows
-from gputop.doctor.evidence.data_waits import DATA, STEP, STEPS_MIN
+from gputop.doctor.evidence.data_waits import DATA
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
+from gputop.doctor.facts.one_by_one import averages_one_by_one
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support.outside_phases import share_outside
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
 from gputop.doctor.rules.support.shared import utilization
 from gputop.snapshot import Rank
@@ -24,7 +25,6 @@ HOLD_S = 10.0
 SEEN_MIN = 3
 SEEN_SHARE = 0.6
 """A line is named if the script was seen there this often, and in this share of all looks at its own code (our choice)."""
-_PHASES = (DATA, "phase/forward", "phase/backward", "phase/optimizer", "phase/evaluation", "checkpoint_s")
 _WORLDS = ("reward", "return", "episod")
 """Metrics of runs whose environment rightly takes most of the time."""
 
@@ -32,7 +32,7 @@ _WORLDS = ("reward", "return", "episod")
 def own_work(evidence: Evidence, group: RankGroup) -> Judgement:
     """Judge D01 without waits for a loader: most of a step passes outside all phases while the GPUs idle."""
     ranks = tracked.ranks_of(group)
-    if not ranks or not evidence.is_warm(group):
+    if not ranks or not evidence.is_warm(group) or averages_one_by_one(ranks) is not None:
         return None
     loads = [evidence.load(device.uuid) for device in tracked.used_devices(group)]
     if not group.virtual and (not loads or any(load is None or load.mean_percent >= BUSY_PERCENT for load in loads)):
@@ -104,12 +104,4 @@ def _own_share(evidence: Evidence, group: RankGroup, rank: Rank) -> tuple[float,
     """Return the share and the seconds of a typical step outside all phases; None if an environment takes them."""
     if any(word in name.lower() for name in rank.metrics for word in _WORLDS):
         return None
-    # Only a few of many quick steps are recorded completely, and only those count.
-    whole = evidence.series(group.run_id, rank.rank, "phase/backward")[-5 * STEPS_MIN :].steps
-    steps = windows.at(evidence.series(group.run_id, rank.rank, STEP), set(whole))
-    if len(steps) < STEPS_MIN:
-        return None
-    total = sum(steps.values())
-    known = sum(sum(windows.at(evidence.series(group.run_id, rank.rank, name), steps).values()) for name in _PHASES)
-    rest = total - known
-    return (rest / total, rest / len(steps)) if total > 0 and rest == rest else None
+    return share_outside(evidence, group, rank)

@@ -76,7 +76,7 @@ def listen(torch: Any, no_compile: Callable[..., None]) -> None:
 
     no_compile(torch, made, inside=False)
     ddp.__init__ = made
-    for function in (Largest.note, _elements, _sized):
+    for function in (PassedOn.note, _elements, _sized):
         no_compile(torch, function)
     for method, name in COLLECTIVES.items():
         if method in group.__dict__:
@@ -91,7 +91,7 @@ def _counted(torch: Any, original: Any, method: str, name: str, no_compile: Call
         if weighs:
             try:
                 with unseen(torch):
-                    largest.note(args)
+                    passed_on.note(args, name == "all_reduce")
             except Exception as error:  # noqa: BLE001 - what cannot be measured is not reported
                 let_through(error)
         return original(self, *args, **kwargs)
@@ -104,23 +104,34 @@ def _counted(torch: Any, original: Any, method: str, name: str, no_compile: Call
     return found
 
 
-class Largest:
-    """The number of elements of the largest tensor that the script passed on: it distinguishes weights from metrics."""
+class PassedOn:
+    """What the script passed on with collectives: the size of the largest tensor distinguishes weights from metrics, and the
+    sum of what all_reduce got shows how much each call of it passed on."""
 
     def __init__(self) -> None:
-        self.elements = 0
+        self.largest = 0
+        """Elements of the largest tensor."""
+        self.reduced = 0
+        """Elements that all_reduce got, in sum."""
 
-    def note(self, args: tuple[Any, ...]) -> None:
+    def note(self, args: tuple[Any, ...], reduces: bool) -> None:
         """Note what a call passes on: its last tensors. If the call also has tensors for the result, the last ones are this
-        rank's own."""
+        rank's own. ``reduces``: the call is one of all_reduce."""
         # Loops, because torch.compile would compile what a comprehension of an older Python calls.
         for item in reversed(args):
             if isinstance(item, list) or _sized(item):
-                self.elements = max(self.elements, _elements(item))
+                elements = _elements(item)
+                self.largest = max(self.largest, elements)
+                if reduces:
+                    self.reduced += elements
                 return
 
+    def counts(self) -> dict[str, int]:
+        """Return both as parts of the fact ``process_group``."""
+        return {"largest": self.largest, "reduced": self.reduced}
 
-largest = Largest()
+
+passed_on = PassedOn()
 
 
 def _sized(item: Any) -> bool:
@@ -249,7 +260,7 @@ def group_fact(torch: Any, place: Place | None) -> dict[str, Any] | None:
         mesh_sizes=[] if place is None else list(place.sizes),
         **shared,
         collectives=dict(collectives),
-        largest=largest.elements,
+        **passed_on.counts(),
     )
 
 
