@@ -32,6 +32,8 @@ LINES_BEFORE = 50
 LINES_TO_OPEN = 2
 LINES_TO_OPEN_WITH_TORCH = 10
 """Lines with a value before a run opens; with torch, automatic tracking usually opens one first, at its first step."""
+SELDOM_S = 60.0
+"""With torch, a line for each long epoch: from so long after the first sign on, as few lines open a run as at the exit."""
 LINES_TO_OPEN_AT_EXIT = 3
 """This many are enough if the process ends and nothing else has opened a run."""
 LINE_CHARACTERS = 4000
@@ -155,9 +157,15 @@ class Listener:
         self._held.append((step, metrics))
         if len(self._held) == LINES_TO_OPEN_AT_EXIT:
             self._note_exit()
-        if len(self._held) < (LINES_TO_OPEN_WITH_TORCH if "torch" in sys.modules else LINES_TO_OPEN) or _expected():
-            return
-        self._open()
+        if len(self._held) >= self._lines_to_open() and not _expected():
+            self._open()
+
+    def _lines_to_open(self) -> int:
+        """Return after how many lines with a value a run opens."""
+        if "torch" not in sys.modules:
+            return LINES_TO_OPEN
+        seldom = time.perf_counter() - self._began >= SELDOM_S
+        return LINES_TO_OPEN_AT_EXIT if seldom else LINES_TO_OPEN_WITH_TORCH
 
     def _open(self) -> None:
         """Open a run with the lines that were held back."""

@@ -193,6 +193,23 @@ def test_a_torch_training_without_hooks_is_recognized_by_its_output(home: Home, 
     assert (run.state, run.ranks[0].exit_code) == ("failed", code) if code else run.state == "finished"
 
 
+@pytest.mark.parametrize(("lines", "minutes"), [(3, 1), (9, 0), (2, 9)])
+def test_a_torch_training_that_prints_seldom_is_recognized_sooner(home: Home, lines: int, minutes: int) -> None:
+    (home.state / "torch").mkdir(parents=True)
+    (home.state / "torch" / "__init__.py").write_text("")
+    script = f"""
+import os, sys, time, torch
+clock, passed = time.perf_counter, 0
+time.perf_counter = lambda: clock() + passed
+for step in range({lines}):
+    print('step', step, 'loss:', 0.5, flush=True)
+    passed += 60 * {minutes}
+os._exit(0)  # nothing is opened at the exit
+"""
+    assert home.run(script, command=(*RUN, sys.executable), **AUTO)[0] == 0
+    assert [read_all(path).series["loss"] for path in home.archives()] == [[(0, 0.5), (1, 0.5), (2, 0.5)]] * (lines == 3)
+
+
 def test_a_closed_pipe_ends_it_as_without_gputop(tmp_path: Path) -> None:
     code = "for n in range(10**6): print('step', n, 'loss: 0.5')"
     command = f"{shlex.join((*RUN, sys.executable, '-c', code))} | head -n 1"
