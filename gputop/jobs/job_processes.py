@@ -60,7 +60,7 @@ def of_jobs(job_ids: Collection[str], sessions: Mapping[int, str] | None = None)
     result: dict[str, list[Member]] = {job_id: [] for job_id in job_ids}
     for pid, member in members.items():
         owner = _inherited(pid, owners, parents)
-        if owner in result and pid != os.getpid():
+        if owner and owner in result and pid != os.getpid():  # no job has the empty id, which stands for all other processes
             result[owner].append(member)
     return result
 
