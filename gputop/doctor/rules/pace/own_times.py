@@ -15,7 +15,6 @@ from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
-from gputop.history.points import PointSeries
 from gputop.snapshot import Rank, is_training_loss, loss_metric
 
 SHARE = 0.3
@@ -146,7 +145,11 @@ def pauses_before_evaluations(evidence: Evidence, group: RankGroup) -> Judgement
         name = next((name for name in sorted(rank.metrics) if _EVALUATES.search(name) and not _IS_A_TIME.search(name)), None)
         if loss is None or name is None or not is_training_loss(loss):
             continue
-        rounds = _rounds(evidence.series(run, rank.rank, loss), evidence.series(run, rank.rank, name))
+        losses, results = (evidence.series(run, rank.rank, metric) for metric in (loss, name))
+        rounds = _rounds(
+            list(zip(losses.steps, losses.times, strict=True)),
+            list(zip(results.steps, results.times, strict=True))[-ROUNDS_MAX - 1 :],
+        )
         whole_s, paused_s = sum(item[0] for item in rounds), sum(item[1] for item in rounds)
         if len(rounds) < ROUNDS_MIN or whole_s < ROUNDS_MIN_S or paused_s < PAUSES_SHARE * whole_s:
             continue
@@ -170,15 +173,13 @@ def pauses_before_evaluations(evidence: Evidence, group: RankGroup) -> Judgement
     return None
 
 
-def _rounds(trained: PointSeries, evaluated: PointSeries) -> list[tuple[float, float]]:
+def _rounds(losses: list[tuple[int, float]], ends: list[tuple[int, float]]) -> list[tuple[float, float]]:
     """Return the seconds of each round, from one evaluation's value to the next, and those of the pause at its end.
 
-    Steps tell which losses belong to a round: values that are read together have one time. The last steps before the pause may
-    have printed nothing, so one interval between losses is not part of it.
+    Both lists hold steps and times. Steps tell which losses belong to a round: values that are read together have one time.
+    The last steps before the pause may have printed nothing, so one interval between losses is not part of it.
     """
     found = []
-    losses = list(zip(trained.steps, trained.times, strict=True))
-    ends = list(zip(evaluated.steps, evaluated.times, strict=True))[-ROUNDS_MAX - 1 :]
     first = losses[0][0] if losses else 0  # of the losses that are kept
     for (step_before, before), (step, end) in itertools.pairwise(ends):
         if step_before < first:
