@@ -375,6 +375,15 @@ From the fourth batch on, one author wrote the cases of both halves and made the
 not unknown to their author. What only tracking can show (an order of batches that repeats, a file that all ranks save) stays
 silent attached.
 
+Kinds that had stayed silent were then looked for one by one, with eight new programs of the open half (`left_silent.py`) by the
+author of rules: checkpoints that a thread or a process of the run writes beside the loop, a data set that reads a whole array
+for each sample, plain Python between the phases of a step, a validation that prints only its result, launchers that fail before
+their ranks are seen, and a healthy program that reads each of its shards once. Each was watched once, for 75 to 110 s, on a
+crowded machine. Attached, the three that read or write were named as possible and both launchers as likely. The validation was
+not named: its rounds took two seconds, too little for output that is read once a second. It has been made longer since, and has
+not run again. Plain Python was not tried. Tracked, six of the seven were named, and the checkpoints of a process were still
+undecided when the watch ended. The healthy program raised no alarm.
+
 On one H200, 17 programs for a real GPU (`benchmarks/open_half/on_a_gpu.py`) ran once, six at a time and for 36 s, so that the
 first finding was mostly a true one: other jobs use the same GPU. Beside what it said of those jobs, the doctor raised no alarm
 on the ten healthy programs attached, nor on the five of them that ran tracked. Tracked, it named the model on the CPU, the

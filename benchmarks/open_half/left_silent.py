@@ -22,7 +22,7 @@ PROGRAMS: tuple[Program, ...] = (
     # Plain Python sorts all pairs after each step.
     Program(_case("scores-between-steps", ("D01", "E07")), with_python("scores_between_steps")),
     # ---- evaluations
-    # Steps print their loss, and the validation of 300 batches only its result.
+    # Steps print their loss, and the validation of 2250 batches only its result.
     Program(_case("quiet-validation", ("E07", "B13")), with_python("quiet_validation")),
     # ---- launchers that fail before their ranks are seen
     Program(

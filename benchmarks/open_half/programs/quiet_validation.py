@@ -25,7 +25,7 @@ def sentences(n):
 
 model, xent = Tagger(), nn.CrossEntropyLoss()
 opt = torch.optim.Adam(model.parameters(), 2e-3)
-dev_x, dev_y = sentences(1200)
+dev_x, dev_y = sentences(9000)
 step = 0
 while True:
     for _ in range(15):
