@@ -49,11 +49,6 @@ class Evidence:
         self._wrote_bytes: int | None = None
         self._ticks: int | None = None
 
-    @property
-    def due_s(self) -> float:
-        """When ``read`` reads something again."""
-        return min(self._waits_due_s, self._due_s)
-
     def read(self, facts: Facts, now_s: float, spread: float = 1.0) -> None:
         """Read what is due. All intervals are multiplied by ``spread``."""
         if facts.stat.state in procfs.DEAD_STATES:

@@ -7,7 +7,6 @@ of a millisecond. Reads /proc directly (``procfs``). Sends no signals.
 
 from __future__ import annotations
 
-import math
 import os
 import pwd
 import time
@@ -72,11 +71,6 @@ class _Life:
     values: tuple[Any, ...] = ()
     record: Process | None = None
     """The record of the last reading, made of ``values``."""
-    of_run: tuple[str, int] | None = None
-    line: bytes = b""
-    """The stat line of the last reading."""
-    rests_until_s: float = 0.0
-    """Until then, only another stat line, device use, run or worker changes the record."""
 
 
 class HostReader:
@@ -192,15 +186,6 @@ class HostReader:
         if facts is None:
             return self._read_missing(pid, devices, run_id, rank)
         life = self._life(facts)
-        workers, record = self._unlisted.workers.of(pid), life.record
-        if (
-            record is not None
-            and now_s < life.rests_until_s
-            and (life.line is facts.line and life.of_run == of_run)
-            and (record.devices == devices and record.workers == workers)
-        ):
-            life.ticks_at_s = now_s
-            return record
         environment = self._cache.environment(facts)
         if environment is not None:
             run_id = run_id or environment.gputop_run_id
@@ -249,13 +234,11 @@ class HostReader:
             evidence.waits_read_s,
             evidence.all_locked,
             evidence.files_written,
-            workers,
+            self._unlisted.workers.of(pid),
         )
-        life.line, life.of_run, life.rests_until_s = facts.line, of_run, _rests_until_s(life)
-        if record is None or life.values != values:
-            record = life.record = Process(*values)
-            life.values = values
-        return record
+        if life.record is None or life.values != values:
+            life.values, life.record = values, Process(*values)
+        return life.record
 
     def _life(self, facts: Facts) -> _Life:
         life = self._lives.get(facts.stat.pid)
@@ -359,14 +342,6 @@ def _cpu_percent(life: _Life, now_s: float) -> float | None:
         life.cpu_percent = 100 * max(0, ticks - life.ticks) / procfs.TICKS_PER_S / (now_s - before)
     life.ticks, life.ticks_at_s = ticks, now_s
     return life.cpu_percent
-
-
-def _rests_until_s(life: _Life) -> float:
-    """Return until when nothing needs to be read of a process that uses no CPU, except its stat line; 0 if it uses some."""
-    if life.cpu_percent != 0.0 or life.evidence.waits_read_s is None:
-        return 0.0
-    threads_s = life.threads.due_s if life.threads is not None else math.inf
-    return min(life.details_due_s, life.facts.maps_due_s, life.evidence.due_s, threads_s)
 
 
 def _hidden_process(pid: int, devices: tuple[DeviceUse, ...], run_id: str | None, rank: int | None) -> Process:

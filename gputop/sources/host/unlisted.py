@@ -86,7 +86,7 @@ class UnlistedTrainings:
         for facts in pythons:
             key, ticks = facts.key, facts.stat.cpu_ticks
             self._ticks[key] = (ticks, now_s)
-            then_ticks, then_s = before.get(key) or (0, now_s - facts.age_s)  # the first time: since it started
+            then_ticks, then_s = before.get(key, (0, now_s - facts.age_s))  # the first time: since it started
             share = 100 * (ticks - then_ticks) / procfs.TICKS_PER_S / max(now_s - then_s, procfs.MIN_PERIOD_S)
             if CROWDED_CPU_PERCENT < share <= TRAINING_CPU_PERCENT:
                 # What a known process waited for before this share was measured says nothing about it.

@@ -6,11 +6,9 @@ import itertools
 import operator
 import os
 import shlex
-import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Mapping
 from types import SimpleNamespace
 
 import pytest
@@ -18,8 +16,7 @@ import pytest
 from gputop.snapshot import DeviceUse, Process
 from gputop.sources.host import process_cache, procfs
 from gputop.sources.host import reader as host_reader
-from gputop.sources.host.evidence import Evidence
-from gputop.sources.host.process_cache import Facts, ProcessCache
+from gputop.sources.host.process_cache import ProcessCache
 from gputop.sources.host.reader import HostReader
 from tests.real_processes import PRELUDE, Processes, eventually, see_only_own_processes
 
@@ -133,38 +130,3 @@ os.execv("/bin/sh", ["/bin/sh", "-c", {shell!r}])
         gate.touch()
         eventually(is_python, bool if wanted else operator.not_)
         assert all(found is wanted for found in (is_python(), is_python(), is_python()))
-
-
-def test_in_a_crowd_little_more_than_the_line_of_a_process_at_rest_is_read(
-    processes: Processes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What changes its record is seen at once."""
-    monkeypatch.setattr(host_reader, "CROWD", 1)
-    quick_clock(monkeypatch, 1.0)
-    looked: list[int] = []
-    read = Evidence.read
-
-    def counted(self: Evidence, facts: Facts, now_s: float, spread: float) -> None:
-        looked.append(facts.stat.pid)
-        read(self, facts, now_s, spread)
-
-    monkeypatch.setattr(Evidence, "read", counted)
-    pids = sorted(processes.ready(ASLEEP)[0].pid for _ in range(4))
-    reader = HostReader()
-
-    def readings(uses: Mapping[int, tuple[DeviceUse, ...]]) -> list[tuple[Process, ...]]:
-        return [reader.read_processes(uses, {}) for _ in range(12)]
-
-    uses = dict.fromkeys(pids, (DeviceUse("GPU-1", 2**30, 50.0, "C"),))
-    eventually(lambda: readings(uses)[-1], lambda found: {process.state for process in found} == {"S"})
-    looked.clear()
-    resting = readings(uses)
-    assert len(looked) <= 0.8 * 12 * len(pids)
-    assert all(process.cpu_percent == 0.0 for process in resting[-1])
-    busier = uses | {pids[1]: (DeviceUse("GPU-1", 2**30, 60.0, "C"),)}
-    found = reader.read_processes(busier, {pids[0]: ("run", 3)})
-    assert found[1].devices == busier[pids[1]]
-    assert (found[0].run_id, found[0].rank) == ("run", 3)
-    os.kill(pids[2], signal.SIGSTOP)
-    assert eventually(lambda: reader.read_processes(uses, {})[2].state, lambda state: state == "T")
-    assert reader.read_processes(uses, {})[0].run_id is None
