@@ -140,6 +140,8 @@ class Process:
     """Regular files open for writing only, without gputop's own logs and journals; at most 16."""
     workers: Workers | None = None
     """Its DataLoader workers; None if there are none."""
+    in_rendezvous: bool | None = None
+    """Whether multiprocessing spawned it with others, one of which listens for connections, and none of which computed then."""
 
     @property
     def key(self) -> ProcessKey:

@@ -69,7 +69,10 @@ class _GroupJudged(NamedTuple):
 
 def _known_of(group: RankGroup) -> tuple[object, ...]:
     """Return what changes only while a run starts: its ranks, their devices, and of which facts their journals tell."""
-    ranks = [(member.pid, member.main, tuple(member.journal.facts) if member.journal else ()) for member in group.members]
+    try:
+        ranks = [(member.pid, member.main, tuple(member.journal.facts) if member.journal else ()) for member in group.members]
+    except Exception:  # noqa: BLE001 - facts that cannot be looked at: each rule that asks for them says so
+        return ()
     return (group.visible_count, len(group.processes), *ranks)
 
 

@@ -10,6 +10,7 @@ from gputop.doctor.evidence.data_waits import STEPS_MIN
 from gputop.doctor.evidence.evidence import WARM_UP_S, Evidence
 from gputop.doctor.evidence.first_steps import starting_run, whereabouts
 from gputop.doctor.evidence.rank_groups import RankGroup
+from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Undecided
 from gputop.doctor.roots import explained
 from gputop.doctor.rules import BY_ID
@@ -18,6 +19,9 @@ STANDSTILLS = ("hangs", "lost ranks")
 """The families of rules that say why no first step comes."""
 STEPS_KNOWN_S = 10.0
 """A run whose journal shows few steps is undecided until this much was observed. Usually the first snapshot has its past."""
+RANKS_KNOWN_S = 15.0
+"""Spawned ranks that compute nothing are undecided until this much was observed: that they wait for one another shows late."""
+_WATCHED = "watching for ranks that wait for one another"
 Cases = Mapping[tuple[str, str], Case]
 
 
@@ -46,6 +50,9 @@ def undecided(cases: Cases, evidence: Evidence, few_steps: Collection[str], obse
             age = min((evidence.age_s(process) for process in group.processes), default=WARM_UP_S)
             name = group.run.name if group.run is not None else f"process {group.pids[0]}" if group.pids else "a job"
             found.append(Undecided(None, f"{name} is warming up", max(0.0, WARM_UP_S - age), group.run_id, tuple(group.pids)))
+        elif observed_s < RANKS_KNOWN_S and _may_wait(group):
+            title = f"{words.count(len(group.processes), 'rank')} of one run compute nothing; {_WATCHED}"
+            found.append(Undecided(None, title, RANKS_KNOWN_S - observed_s, None, tuple(group.pids)))
         elif group.key in few_steps and observed_s < STEPS_KNOWN_S:
             title = f"few steps of {group.run.name if group.run is not None else 'a run'} are known"
             found.append(Undecided(None, title, STEPS_KNOWN_S - observed_s, group.run_id, tuple(group.pids)))
@@ -70,8 +77,13 @@ def _starts(cases: Cases, evidence: Evidence, group: RankGroup) -> Undecided | N
     known = whereabouts(last, run)
     waits = f": {known.verdict}" if known is not None and known.verdict is not None else ""
     rest = WARM_UP_S - evidence.observed_s
-    watched = "watching for ranks that wait for one another"
-    return Undecided(None, f"{run.name} has made no step yet{waits}; {watched}", rest if rest > 0 else None, group.run_id)
+    return Undecided(None, f"{run.name} has made no step yet{waits}; {_WATCHED}", rest if rest > 0 else None, group.run_id)
+
+
+def _may_wait(group: RankGroup) -> bool:
+    """Return whether nothing shows yet what spawned processes do, one of which listens for the others."""
+    idle = not group.used and group.run is None and group.shown is None
+    return idle and any(process.in_rendezvous for process in group.processes)
 
 
 def _needs_s(evidence: Evidence, rule: str, case: Case) -> float:

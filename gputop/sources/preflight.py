@@ -15,14 +15,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from gputop.preflight import Preflight
-from gputop.sources.host import procfs
+from gputop.sources.host import procfs, procfs_activity
 from gputop.wire import parse_json
 
 TORCH_TIMEOUT_S = 30.0
 """Time limit for the probe: importing torch from a slow disk can take this long."""
 PORT_DEFAULT = 29500
 """torch's default MASTER_PORT."""
-_LISTEN = b"0A"
 _UNLIMITED = resource.RLIM_INFINITY
 
 _PROBE = r"""
@@ -157,30 +156,14 @@ def _master_port(environment: Mapping[str, str]) -> int:
 
 def _listener(port: int) -> tuple[bool | None, int | None, str | None]:
     """Return whether a socket listens on the port, and its owner if this user may see it."""
-    inodes = set()
-    readable = False
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        try:
-            lines = procfs.read_bytes(table).splitlines()[1:]
-        except OSError:
-            continue
-        readable = True
-        for line in lines:
-            fields = line.split()
-            if len(fields) > 9 and fields[3] == _LISTEN and int(fields[1].rpartition(b":")[2], 16) == port:
-                inodes.add(fields[9].decode())
-    if not readable:
+    sockets = procfs_activity.read_listening()
+    if sockets is None:
         return None, None, None
-    if not inodes:
+    wanted = {socket for socket, its_port in sockets.items() if its_port == port}
+    if not wanted:
         return False, None, None
-    wanted = {f"socket:[{inode}]" for inode in inodes}
     for pid in procfs.list_pids():
-        try:
-            with os.scandir(f"/proc/{pid}/fd") as files:
-                held = any(os.readlink(file.path) in wanted for file in files)
-        except OSError:
-            continue
-        if held:
+        if not wanted.isdisjoint(procfs_activity.read_sockets(pid)):
             return True, pid, " ".join(procfs.read_command(pid) or ())[:80] or None
     return True, None, None
 

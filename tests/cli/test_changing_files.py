@@ -6,6 +6,7 @@ What a reader returns is what the file held at some time, or nothing; it raises 
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import shutil
@@ -152,6 +153,7 @@ def test_a_file_that_becomes_something_else_is_read_as_it_was_or_not_at_all(
     }
     path, read, allowed = readers[name]
     assert read() == allowed[0]
+    gc.collect()  # what other tests left open may be closed at any time
     descriptors = len(os.listdir("/proc/self/fd"))
     with Flipping(path) as flipping:
         seen = [read() for _ in range(ROUNDS)]
@@ -159,7 +161,7 @@ def test_a_file_that_becomes_something_else_is_read_as_it_was_or_not_at_all(
             seen.append(read())
     assert [found for found in seen if found not in allowed] == []
     assert read() == allowed[0], "whole again"
-    assert len(os.listdir("/proc/self/fd")) == descriptors
+    assert len(os.listdir("/proc/self/fd")) <= descriptors
 
 
 @pytest.mark.timeout(120)

@@ -1,4 +1,4 @@
-"""Reads a process's activity on files, disks and cores: further formats of /proc, with the same conventions as ``procfs``.
+"""Reads a process's activity on files, sockets, disks and cores: further formats of /proc, with the conventions of ``procfs``.
 
 Readers return ``None`` if a process is gone and let ``PermissionError`` through. Imports only the standard library.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+from contextlib import suppress
 from typing import NamedTuple
 
 from gputop.sources.host import procfs
@@ -16,6 +17,8 @@ NVIDIA_FILES = "/dev/nvidia"
 """Prefix of the driver's device files."""
 _MAX_FDS = 4096
 """Search at most this many open files: each readlink takes 4 µs."""
+_LISTEN = b"0A"
+_TCP_TABLES = ("tcp", "tcp6")
 
 
 class OpenFiles(NamedTuple):
@@ -64,6 +67,39 @@ def _writes_only(pid: int, handle: str) -> bool:
         return False
     found = os.stat(f"/proc/{pid}/fd/{handle}")
     return stat.S_ISREG(found.st_mode) and found.st_nlink > 0  # a file without a name is not a checkpoint
+
+
+def read_listening(pid: int | None = None) -> dict[str, int] | None:
+    """Return what a descriptor of each listening TCP socket leads to ("socket:[…]"), and its port; None if that is hidden.
+
+    The kernel lists all sockets of a network namespace, of which there may be a hundred thousand: ask only when needed.
+    ``pid`` names the process whose network namespace is meant; None: this one.
+    """
+    found: dict[str, int] = {}
+    readable = False
+    for table in _TCP_TABLES:
+        try:
+            lines = procfs.read_bytes(f"/proc/{'self' if pid is None else pid}/net/{table}").splitlines()[1:]
+        except OSError:
+            continue
+        readable = True
+        for line in lines:
+            fields = line.split()
+            if len(fields) > 9 and fields[3] == _LISTEN:
+                found[f"socket:[{fields[9].decode()}]"] = int(fields[1].rpartition(b":")[2], 16)
+    return found if readable else None
+
+
+def read_sockets(pid: int) -> set[str]:
+    """Return what the descriptors of a process's sockets lead to; empty for another user's process."""
+    found = set()
+    with suppress(OSError), os.scandir(f"/proc/{pid}/fd") as files:
+        for file in files:
+            with suppress(OSError):  # closed meanwhile
+                target = os.readlink(file.path)
+                if target.startswith("socket:["):
+                    found.add(target)
+    return found
 
 
 class Transfers(NamedTuple):

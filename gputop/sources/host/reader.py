@@ -33,6 +33,7 @@ HIDDEN_BY_HIDEPID = (
     *("all_locked", "any_read_bytes", "command", "container", "cores_allowed", "cores_used", "cpu_percent", "environment"),
     *(
         "files_written",
+        "in_rendezvous",
         "involuntary_switches",
         "main_thread_cpu_percent",
         "memory_rss_bytes",
@@ -235,6 +236,7 @@ class HostReader:
             evidence.all_locked,
             evidence.files_written,
             self._unlisted.workers.of(pid),
+            pid in self._unlisted.in_rendezvous,
         )
         if life.record is None or life.values != values:
             life.values, life.record = values, Process(*values)

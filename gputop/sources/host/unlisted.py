@@ -77,6 +77,11 @@ class UnlistedTrainings:
             self._scan(now_s, listed, others, tracked)
         return {pid for pid, _ in self._training} | self._waiting | self._forking
 
+    @property
+    def in_rendezvous(self) -> frozenset[int]:
+        """The spawned processes of which just one listens for the others, as of the last search."""
+        return self._waiting_ranks.in_rendezvous
+
     def _scan(self, now_s: float, listed: Collection[int], others: Iterable[int], tracked: Collection[int]) -> None:
         before, self._ticks = self._ticks, {}
         queued, self._queued = self._queued, {}

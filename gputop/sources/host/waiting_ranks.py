@@ -1,24 +1,27 @@
 """Ranks that use neither a GPU nor much of the CPU: they wait in a rendezvous, or are blocked before their first kernel.
 
-Three things distinguish them from other Python processes with PyTorch: their environment (RANK and WORLD_SIZE, or what gputop
-sets when it starts them and keeps its runs here), a launcher above them, or a listed sibling from multiprocessing. What a rank
-itself has started (DataLoader workers, compilers) does not count. What never changes is read once per process: about 0.1 ms.
+Four things distinguish them from other Python processes with PyTorch: their environment (RANK and WORLD_SIZE, or what gputop
+sets when it starts them and keeps its runs here), a launcher above them, a listed sibling from multiprocessing, or siblings of
+which just one listens for the others, as rank 0 does in a rendezvous. What a rank itself has started (DataLoader workers,
+compilers) does not count. What never changes is read once per process: about 0.1 ms.
 Imports only the standard library, gputop's records and its neighbors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from gputop.command_line import is_spawned
 from gputop.groups import WORKER_NAME
 from gputop.places import state_dir
-from gputop.sources.host import procfs
+from gputop.sources.host import procfs, procfs_activity
 from gputop.sources.host.launchers import ancestry, launcher_name
 from gputop.sources.host.process_cache import Facts, ProcessCache
 
 _MAX_ANCESTORS = 64
 """Where to stop walking up: real trees of processes are far less deep."""
+MEETING_AGE_MIN_S, MEETING_AGE_MAX_S = 5.0, 2400.0
+"""Younger processes may not have come to the rendezvous; torch gives up after at most 30 minutes."""
 
 
 class WaitingRanks:
@@ -28,6 +31,10 @@ class WaitingRanks:
         self._cache = cache
         self._started_as_rank: dict[tuple[int, int, int], bool] = {}
         self._spawned: dict[tuple[int, int, int], bool] = {}
+        self._meeting: set[tuple[int, int, int]] = set()
+        """Spawned processes that have been seen with just one among them that listens."""
+        self.in_rendezvous: frozenset[int] = frozenset()
+        """Their PIDs, and those of their siblings, as of the last search."""
         self._below_launcher: dict[int, bool] = {}
         """Results by parent, during one search: the ranks of a launcher share a parent, and so do most other processes."""
 
@@ -51,7 +58,27 @@ class WaitingRanks:
             )
             and self._cache.torch_mapped(facts, now_s)
         }
+        self.in_rendezvous = self._met(others, now_s)
+        found |= self.in_rendezvous - set(listed)
         return {pid for pid in found if not self._descends_from(pid, found | set(listed))}
+
+    def _met(self, others: Mapping[int, Facts], now_s: float) -> frozenset[int]:
+        """Return the spawned processes that wait for each other: RANK and WORLD_SIZE may be set by the script itself."""
+        siblings: dict[int, list[Facts]] = {}
+        for facts in others.values():
+            young = MEETING_AGE_MIN_S <= facts.age_s <= MEETING_AGE_MAX_S
+            if young and self._known(self._spawned, facts, _is_spawned):
+                siblings.setdefault(facts.stat.ppid, []).append(facts)
+        before, self._meeting = self._meeting, set()
+        found: set[int] = set()
+        for parent, spawned in siblings.items():
+            if len(spawned) < 2 or not all(self._cache.torch_mapped(facts, now_s) for facts in spawned):
+                continue
+            keys, pids = {_program(facts) for facts in spawned}, [facts.stat.pid for facts in spawned]
+            if keys <= before or _one_listens(parent, pids):
+                self._meeting |= keys
+                found.update(pids)
+        return frozenset(found)
 
     def _known(self, known: dict[tuple[int, int, int], bool], facts: Facts, read: Callable[[Facts], bool]) -> bool:
         key = _program(facts)
@@ -87,6 +114,16 @@ def _program(facts: Facts) -> tuple[int, int, int]:
 def _kept(known: dict[tuple[int, int, int], bool], found: Iterable[Facts]) -> dict[tuple[int, int, int], bool]:
     alive = {_program(facts) for facts in found}
     return {key: value for key, value in known.items() if key in alive}
+
+
+def _one_listens(parent: int, siblings: Sequence[int]) -> bool:
+    """Return whether just one of them listens, and their parent does not: the workers of a server share its socket."""
+    sockets = {pid: procfs_activity.read_sockets(pid) for pid in siblings}
+    if not any(sockets.values()):
+        return False  # as in a pool: its processes have pipes
+    ports = procfs_activity.read_listening(parent) or {}
+    listen = [pid for pid, held in sockets.items() if not held.isdisjoint(ports)]
+    return len(listen) == 1 and procfs_activity.read_sockets(parent).isdisjoint(ports)
 
 
 def _is_spawned(facts: Facts) -> bool:

@@ -421,6 +421,54 @@ def young(scene: Scene) -> Scene:
     return begun
 
 
+def spawned(scene: Scene) -> Scene:
+    """The same run, whose script spawns its ranks and sets RANK itself; none of them computes yet."""
+
+    def begun(second: int) -> Snapshot:
+        base = young(scene)(second)
+        command = ("python", "-c", "from multiprocessing.spawn import spawn_main; spawn_main(pipe_handle=7)")
+        processes = tuple(
+            replace(
+                process,
+                rank=None,
+                environment=None,
+                launcher=None,
+                ancestors=(),
+                ppid=3000,
+                devices=(),
+                command=command,
+                in_rendezvous=True,
+            )
+            for process in base.processes
+        )
+        return replace(base, processes=processes)
+
+    return begun
+
+
+def test_spawned_ranks_that_never_meet_are_named() -> None:
+    def scene(*doings: str, listens: bool = True) -> Scene:
+        waits = scenes.outside(*map(scenes.always, doings), printed=False, percent=lambda number, second: 1.0)
+        if listens:
+            return spawned(waits)
+        return lambda second: replace(
+            spawned(waits)(second),
+            processes=tuple(replace(process, in_rendezvous=False) for process in spawned(waits)(second).processes),
+        )
+
+    early, finding = told(scene("sleep", "sleep"), "G03", 14), told(scene("sleep", "socket"), "G03", 60)
+    assert early is not None
+    assert early.confidence == "possible"
+    assert finding is not None
+    assert finding.confidence == "likely"
+    assert finding.title == "The ranks wait for each other: none of them starts"
+    assert "nprocs" in finding.fix
+    assert "WORLD_SIZE" not in " ".join(fact.text for fact in finding.evidence)
+    assert told(scene("sleep", "sleep", listens=False), "G03", 90) is None
+    for server in (("events", "lock"), ("sleep", "pipe"), ("sleep", "events")):
+        assert told(scene(*server), "G03", 90) is None, server
+
+
 def test_young_ranks_that_are_seen_to_run_do_not_wait_for_others() -> None:
     assert told(young(scenes.waits_for_files), "G03", 90) is None
     never = scenes.outside(scenes.always("socket"), scenes.always("socket"), printed=False, percent=lambda number, second: 1.0)

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from gputop.snapshot import Ancestor, DeviceUse, Process
-from gputop.sources.host import pid_namespace, process_cache, procfs, procfs_activity
+from gputop.sources.host import pid_namespace, process_cache, procfs, procfs_activity, waiting_ranks
 from gputop.sources.host import reader as host_reader
 from gputop.sources.host import threads as host_threads
 from gputop.sources.host import unlisted as host_unlisted
@@ -454,6 +454,45 @@ def test_siblings_of_a_spawned_rank_are_listed_although_they_wait(
     # A process that has just started counts as busy, and would be listed for that.
     monkeypatch.setattr(host_unlisted, "TRAINING_CPU_PERCENT", 1e9)
     assert listed(HostReader()).isdisjoint({on_gpu, waits, parent.pid})
+
+
+OF_ITS_OWN = "import socket; s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen(); "
+"""A child's own listening socket, as torch's store on rank 0 has one."""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "parent_listens", "meet"),
+    [
+        (OF_ITS_OWN, "", False, True),
+        ("", "", False, False),
+        (OF_ITS_OWN, OF_ITS_OWN, False, False),
+        ("", "", True, False),
+    ],
+    ids=["one listens", "a pool", "two servers", "workers of a server"],
+)
+def test_spawned_processes_wait_for_each_other_if_just_one_listens(
+    processes: Processes, monkeypatch: pytest.MonkeyPatch, first: str, second: str, parent_listens: bool, meet: bool
+) -> None:
+    """The script itself sets RANK and WORLD_SIZE, as that of torch's tutorial does."""
+    monkeypatch.setattr(waiting_ranks, "MEETING_AGE_MIN_S", 0.0)
+    children = [f"# multiprocessing.spawn\n{PRELUDE}{own}\n{IDLE}" for own in (first, second)]
+    starts = "; ".join(
+        f"{name} = subprocess.Popen([sys.executable, '-c', {code!r}], stdout=subprocess.PIPE, close_fds=False)"
+        for name, code in zip("ab", children, strict=True)
+    )
+    shared = f"{OF_ITS_OWN}s.set_inheritable(True)\n" if parent_listens else ""
+    ready = "a.stdout.readline(); b.stdout.readline(); say(a.pid, b.pid)"
+    _, words = processes.ready(f"import subprocess\n{shared}{starts}\n{ready}\nidle()")
+    pids = set(map(int, words))
+    monkeypatch.setattr(host_unlisted, "TRAINING_CPU_PERCENT", 1e9)
+    monkeypatch.setattr(host_unlisted, "SCAN_S", 0.0)
+    reader = HostReader()
+    shown = {process.pid: process for process in reader.read_processes({}, {}) if process.pid in pids}
+    assert set(shown) == (pids if meet else set())
+    assert all(process.in_rendezvous for process in shown.values())
+    # What computes is listed for that, and has met the others as well.
+    [on_gpu] = [process for process in reader.read_processes({min(pids): USE}, {}) if process.pid == min(pids)]
+    assert on_gpu.in_rendezvous is meet
 
 
 def test_training_on_the_cpu_stays_listed_while_it_pauses(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
