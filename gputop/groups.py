@@ -104,8 +104,9 @@ class GroupKeys:
 def unnumbered_ranks(group: Iterable[Process]) -> list[Process]:
     """Return the processes of a group that are ranks, judging by their parents: for a group without RANK.
 
-    The children that multiprocessing spawned are the ranks if several compute and their parent does not train itself; so are
-    copies of a parent that only waits, if any computes; else the processes whose parent is not in the group.
+    The children that multiprocessing spawned are the ranks if several compute and their parent does not train itself, or if
+    all of them wait for each other; so are copies of a parent that only waits, if any computes; else the processes whose parent
+    is not in the group.
     """
     alive = [process for process in group if process.state not in DEAD_STATES]
     pids = {process.pid: process for process in alive}
@@ -114,6 +115,8 @@ def unnumbered_ranks(group: Iterable[Process]) -> list[Process]:
     parents = {process.ppid for process in spawned}
     parent = pids.get(next(iter(parents)) or 0) if len(parents) == 1 else None
     if len(computing) > 1 and parent is not None and not parent.autograd_threads:
+        return spawned
+    if len(spawned) > 1 and all(process.in_rendezvous for process in spawned):
         return spawned
     return _computing_copies(alive, pids) or [process for process in alive if process.ppid not in pids]
 

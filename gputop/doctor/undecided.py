@@ -82,8 +82,7 @@ def _starts(cases: Cases, evidence: Evidence, group: RankGroup) -> Undecided | N
 
 def _may_wait(group: RankGroup) -> bool:
     """Return whether nothing shows yet what spawned processes do, one of which listens for the others."""
-    idle = not group.used and group.run is None and group.shown is None
-    return idle and any(process.in_rendezvous for process in group.processes)
+    return group.run is None and group.shown is None and any(process.in_rendezvous for process in group.processes)
 
 
 def _needs_s(evidence: Evidence, rule: str, case: Case) -> float:

@@ -9,7 +9,7 @@ Imports only the standard library, gputop's records and its neighbors.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from gputop.command_line import is_spawned
 from gputop.groups import WORKER_NAME
@@ -22,6 +22,8 @@ _MAX_ANCESTORS = 64
 """Where to stop walking up: real trees of processes are far less deep."""
 MEETING_AGE_MIN_S, MEETING_AGE_MAX_S = 5.0, 2400.0
 """Younger processes may not have come to the rendezvous; torch gives up after at most 30 minutes."""
+SIBLINGS_MAX = 64
+"""More are no ranks of one machine (our choice)."""
 
 
 class WaitingRanks:
@@ -33,6 +35,8 @@ class WaitingRanks:
         self._spawned: dict[tuple[int, int, int], bool] = {}
         self._meeting: set[tuple[int, int, int]] = set()
         """Spawned processes that have been seen with just one among them that listens."""
+        self._asked: dict[int, dict[int, set[str]]] = {}
+        """By parent, the sockets of the spawned processes of which it is known that they do not meet."""
         self.in_rendezvous: frozenset[int] = frozenset()
         """Their PIDs, and those of their siblings, as of the last search."""
         self._below_launcher: dict[int, bool] = {}
@@ -59,8 +63,8 @@ class WaitingRanks:
             and self._cache.torch_mapped(facts, now_s)
         }
         self.in_rendezvous = self._met(others, now_s)
-        found |= self.in_rendezvous - set(listed)
-        return {pid for pid in found if not self._descends_from(pid, found | set(listed))}
+        found = {pid for pid in found if not self._descends_from(pid, found | set(listed))}
+        return found | (self.in_rendezvous - set(listed))  # whatever their parent is listed for
 
     def _met(self, others: Mapping[int, Facts], now_s: float) -> frozenset[int]:
         """Return the spawned processes that wait for each other: RANK and WORLD_SIZE may be set by the script itself."""
@@ -70,12 +74,19 @@ class WaitingRanks:
             if young and self._known(self._spawned, facts, _is_spawned):
                 siblings.setdefault(facts.stat.ppid, []).append(facts)
         before, self._meeting = self._meeting, set()
+        asked, self._asked = self._asked, {}
         found: set[int] = set()
         for parent, spawned in siblings.items():
-            if len(spawned) < 2 or not all(self._cache.torch_mapped(facts, now_s) for facts in spawned):
+            if not 2 <= len(spawned) <= SIBLINGS_MAX or not all(self._cache.torch_mapped(facts, now_s) for facts in spawned):
                 continue
             keys, pids = {_program(facts) for facts in spawned}, [facts.stat.pid for facts in spawned]
-            if keys <= before or _one_listens(parent, pids):
+            meet = keys <= before
+            if not meet:
+                sockets = {pid: procfs_activity.read_sockets(pid) for pid in pids}
+                # A pool has pipes. The kernel lists all sockets of the machine: it is asked once about the same ones.
+                self._asked[parent] = sockets
+                meet = any(sockets.values()) and sockets != asked.get(parent) and _one_listens(parent, sockets)
+            if meet:
                 self._meeting |= keys
                 found.update(pids)
         return frozenset(found)
@@ -116,11 +127,8 @@ def _kept(known: dict[tuple[int, int, int], bool], found: Iterable[Facts]) -> di
     return {key: value for key, value in known.items() if key in alive}
 
 
-def _one_listens(parent: int, siblings: Sequence[int]) -> bool:
-    """Return whether just one of them listens, and their parent does not: the workers of a server share its socket."""
-    sockets = {pid: procfs_activity.read_sockets(pid) for pid in siblings}
-    if not any(sockets.values()):
-        return False  # as in a pool: its processes have pipes
+def _one_listens(parent: int, sockets: Mapping[int, set[str]]) -> bool:
+    """Return whether just one of the siblings listens, and their parent does not: the workers of a server share its socket."""
     ports = procfs_activity.read_listening(parent) or {}
     listen = [pid for pid, held in sockets.items() if not held.isdisjoint(ports)]
     return len(listen) == 1 and procfs_activity.read_sockets(parent).isdisjoint(ports)

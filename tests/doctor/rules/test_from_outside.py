@@ -10,7 +10,7 @@ import pytest
 
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.findings.finding import Finding
-from gputop.snapshot import Snapshot, Workers
+from gputop.snapshot import DeviceUse, Snapshot, Workers
 from tests.doctor.scenes import outside as scenes
 from tests.doctor.scenes.base import Scene, play
 from tests.doctor.scenes.outside import always, taking_turns
@@ -456,6 +456,14 @@ def test_spawned_ranks_that_never_meet_are_named() -> None:
             processes=tuple(replace(process, in_rendezvous=False) for process in spawned(waits)(second).processes),
         )
 
+    def below(scene: Scene, second: int) -> Snapshot:
+        """Their parent is listed, too: it has opened a GPU."""
+        base = scene(second)
+        parent = replace(base.processes[0], pid=3000, ppid=1, command=("python", "train.py"), in_rendezvous=False)
+        uses = (DeviceUse("virtual-0", 2**28, 0.0, "C"),)
+        parent = replace(parent, devices=uses, waits_for="events")
+        return replace(base, processes=(parent, *base.processes))
+
     early, finding = told(scene("sleep", "sleep"), "G03", 14), told(scene("sleep", "socket"), "G03", 60)
     assert early is not None
     assert early.confidence == "possible"
@@ -464,6 +472,7 @@ def test_spawned_ranks_that_never_meet_are_named() -> None:
     assert finding.title == "The ranks wait for each other: none of them starts"
     assert "nprocs" in finding.fix
     assert "WORLD_SIZE" not in " ".join(fact.text for fact in finding.evidence)
+    assert told(lambda second: below(scene("sleep", "sleep"), second), "G03", 60) is not None
     assert told(scene("sleep", "sleep", listens=False), "G03", 90) is None
     for server in (("events", "lock"), ("sleep", "pipe"), ("sleep", "events")):
         assert told(scene(*server), "G03", 90) is None, server

@@ -490,6 +490,9 @@ def test_spawned_processes_wait_for_each_other_if_just_one_listens(
     shown = {process.pid: process for process in reader.read_processes({}, {}) if process.pid in pids}
     assert set(shown) == (pids if meet else set())
     assert all(process.in_rendezvous for process in shown.values())
+    # A listed parent, as on virtual GPUs, does not hide them.
+    parent = int(Path(f"/proc/{min(pids)}/stat").read_text().split()[3])
+    assert pids <= {process.pid for process in reader.read_processes({parent: USE}, {})} or not meet
     # What computes is listed for that, and has met the others as well.
     [on_gpu] = [process for process in reader.read_processes({min(pids): USE}, {}) if process.pid == min(pids)]
     assert on_gpu.in_rendezvous is meet

@@ -22,7 +22,7 @@ G03_SAMPLED_S, G03_RUNS_MIN = 15.0, 2
 G03_EARLY_S, G03_EARLY_HOLD_S = 8.0, 3.0
 """"Possible" from this age: programs import torch for a few seconds and use little CPU while they read (our choice)."""
 POLLS_SAMPLES, POLLS_SHARE = 3, 0.6
-"""Rank 0 looks every few milliseconds who has come: the rest of its samples, but no other wait, may show it running (ours)."""
+"""Rank 0 looks every few milliseconds who has come: the rest of its samples may show it running or polling (our choice)."""
 G03_AGE_MAX_S = 2400.0
 """torch gives up after 10 minutes with NCCL and 30 with gloo, so ranks that idle for longer are servers (our choice)."""
 G03_MEMORY_BYTES = 2 * 2**30
@@ -152,7 +152,7 @@ def _polls(evidence: Evidence, process: Process) -> bool:
     """Return whether the main thread sleeps between looks, or waits for an answer, and does nothing else."""
     seen = evidence.still.samples(process, G03_SAMPLED_S, POLLS_SAMPLES)
     waits = seen["sleep"] + seen["socket"]
-    return waits >= POLLS_SHARE * max(1, seen.total()) and waits + seen["runs"] == seen.total()
+    return waits >= POLLS_SHARE * max(1, seen.total()) and waits + seen["runs"] + seen["events"] == seen.total()
 
 
 def _has_group(evidence: Evidence, group: RankGroup) -> bool:
