@@ -81,4 +81,11 @@ PROGRAMS: tuple[Program, ...] = (
     Program(_case("healthy-ensemble-of-two"), with_python("ensemble_of_two"), 2),
     # Each round begins with a new model; then the pool is scored.
     Program(_case("healthy-asks-the-oracle"), with_python("asks_the_oracle")),
+    # ---- of the newest batch
+    # Each spawned process takes a free port, and so another one. Stacks: both wait for the store, at other ports.
+    Program(
+        _case("port-of-its-own", ("G03", "G01", ANY), r"\bport\b|MASTER_PORT", ("G02", "G06", "LOG", "rdzv_connection")),
+        with_python("port_of_its_own"),
+        2,
+    ),
 )

@@ -29,12 +29,6 @@ PROGRAMS: tuple[Program, ...] = (
         ("bash", "both_seeds.sh"),
         2,
     ),
-    # Each spawned process takes a free port, and so another one. Stacks: both wait for the store, at other ports.
-    Program(
-        _case("port-of-its-own", ("G03", "G01", ANY), r"\bport\b|MASTER_PORT", ("G02", "G06", "LOG", "rdzv_connection")),
-        with_python("port_of_its_own"),
-        2,
-    ),
     # ---- faults: communication
     # The gradient of a table of 180 000 items is dense: 46 MB for 128 rows. Traffic on the loopback; stacks: backward.
     Program(_case("whole-vocabulary", ("E06",), acceptable=("C12", "C16", "E02")), with_torchrun("whole_vocabulary"), 2),
