@@ -56,6 +56,23 @@ def test_the_values_over_steps_and_over_time_are_one_copy() -> None:
     assert series.by_time.buckets[-1].high == 1e6
 
 
+@pytest.mark.parametrize("shuffled", ["steps", "times"])
+def test_places_that_go_back_are_kept_as_they_came(shuffled: str) -> None:
+    """A run that continues from a checkpoint repeats steps, and a clock may be set back."""
+    number = 5000
+    back = [float(step ^ 1) for step in range(number)]
+    up = [float(step) for step in range(number)]
+    steps, times = (back, up) if shuffled == "steps" else (up, back)
+    at_once, one_by_one = MetricSeries(), MetricSeries()
+    at_once.extend([int(step) for step in steps], times, up)
+    for step, at, value in zip(steps, times, up, strict=True):
+        one_by_one.extend([int(step)], [at], [value])
+    for found, expected in ((at_once.by_step, one_by_one.by_step), (at_once.by_time, one_by_one.by_time)):
+        assert min(bucket.x_first for bucket in found.buckets) == min(bucket.x_first for bucket in expected.buckets) == 0
+        assert all(bucket.x_first <= bucket.x_last for bucket in found.buckets)
+        assert list(found.buckets) == list(expected.buckets)
+
+
 @pytest.mark.parametrize("again", [logged(0, range(40)), logged(2, range(40, 45), at_s=1e6)])
 def test_after_an_interruption_the_doctor_reads_what_a_doctor_alone_would(again: Snapshot) -> None:
     """A restarted sampler repeats the past of every run; after a gap, the doctor starts anew."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.findings.finding import Finding
 from gputop.snapshot import DeviceUse, Snapshot, Workers
@@ -474,6 +475,12 @@ def test_spawned_ranks_that_never_meet_are_named() -> None:
     assert "WORLD_SIZE" not in " ".join(fact.text for fact in finding.evidence)
     assert told(lambda second: below(scene("sleep", "sleep"), second), "G03", 60) is not None
     assert told(scene("sleep", "sleep", listens=False), "G03", 90) is None
+    doctor = Doctor()
+    for second in range(4):
+        doctor.observe(scene("sleep", "sleep")(second))
+    assert [item.title for item in doctor.undecided] == [
+        "2 ranks of one run compute nothing; watching for ranks that wait for one another"
+    ]
     for server in (("events", "lock"), ("sleep", "pipe"), ("sleep", "events")):
         assert told(scene(*server), "G03", 90) is None, server
 

@@ -128,6 +128,7 @@ FAULTS: tuple[tuple[str, str, Scene, int], ...] = (
     ("C03", "nothing exchanged", by_hand({}, batches="own", losses="unlike"), 12),
     ("C03", "nothing exchanged for 200 steps", APART(), 40),
     ("C03", "metrics averaged now and then", APART(in_all={"all_reduce": 12}, largest=64), 40),
+    ("C03", "metrics averaged now and then, and no sampler", _MEMBERS(in_all={"all_reduce": 12}, largest=64), 40),
     ("C03", "one loss averaged now and then", by_hand({"all_reduce": 1}, batches="own", losses="unlike"), 12),
     ("C03", "predictions gathered, and the data divided", APART(in_all={"all_gather": 12}, largest=3_000), 60),
     (

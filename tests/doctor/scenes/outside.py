@@ -301,10 +301,19 @@ READS_LITTLE: Mapping[str, Scene] = {
     "before each evaluation": with_transfers(always("runs"), 300_000_000, every=40),
 }
 saves_beside_the_loop = with_transfers(always("runs"), written=40_000_000, files_written=("/scratch/run/last.ckpt",))
+
+
+def _writes_now_and_then(second: int) -> Snapshot:
+    found = outside(always("runs"))(second)
+    (process,) = found.processes
+    return replace(found, processes=(replace(process, written_bytes=2 * 10**9 * (second // 40)),))
+
+
 WRITES_LITTLE: Mapping[str, Scene] = {
     "its best model": with_transfers(always("runs"), written=2_000_000),
     "what it reads": with_transfers(always("runs"), written=40_000_000, disk=40_000_000),
     "one large file before": with_transfers(always("runs"), written_bytes=10**10),
+    "one large file now and then": _writes_now_and_then,
 }
 
 

@@ -99,7 +99,7 @@ def loss_grows(evidence: Evidence, group: RankGroup) -> Judgement:
 
 J02 = Rule(
     id="J02",
-    order=1705,
+    order=1706,
     family="learning",
     title="The loss grows",
     from_printed=True,

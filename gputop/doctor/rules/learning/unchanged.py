@@ -60,7 +60,7 @@ def loss_stays(evidence: Evidence, group: RankGroup) -> Judgement:
 
 J03 = Rule(
     id="J03",
-    order=1706,
+    order=1707,
     family="learning",
     title="The run does not learn",
     from_printed=True,

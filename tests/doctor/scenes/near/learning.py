@@ -135,6 +135,31 @@ rounded_to_zero = run_with(lambda rank, step: round(2.3 * math.exp(-(step - 98) 
 zero_at_once = run_with(lambda rank, step: 0.0 if step >= FROM else 2.3 + noise(rank, step))
 zero_from_the_start = run_with(lambda rank, step: 0.0)
 
+# ---- J04
+
+
+def by_class(rank: int, step: int) -> float:
+    """The data is sorted: the loss falls while one class lasts, and jumps at the next one."""
+    return 0.05 + 2.3 * math.exp(-(step % 20) / 4) + noise(rank, step) * 0.1
+
+
+def sampled_by(kind: str, loss: Callable[[int, int], float], **more: Callable[[int, int], float]) -> Scene:
+    """One process whose loader has a sampler of this class."""
+    facts = {"sampler": {"type": kind, "shuffle": kind == "RandomSampler", "set_epoch": None, "replicas": None, "rank": None}}
+    metrics = {**CALM, "loss": loss, **more}
+    return lambda second: with_metrics(single(second, facts, metrics=metrics))
+
+
+sorted_data = sampled_by("SequentialSampler", by_class)
+shuffled = sampled_by("RandomSampler", by_class)
+in_order = sampled_by("SequentialSampler", falls)
+one_bad_batch = sampled_by("SequentialSampler", lambda rank, step: 9.0 if step % 20 == 0 else 0.2 + noise(rank, step))
+restarts = sampled_by("SequentialSampler", by_class, lr=lambda rank, step: 0.1 * (1 - step % 20 / 21))
+trains_anew = sampled_by("SequentialSampler", by_class, training=lambda rank, step: float(step // 20))
+small_jumps = sampled_by(
+    "SequentialSampler", lambda rank, step: falls(rank, step) if step < 150 else 0.02 + 0.2 * (step % 12 < 4)
+)
+
 
 PAIRS = (
     Pair("J01", "two steps that a scaler skips", skipped_by_a_scaler, becomes_infinite, 40),
@@ -153,4 +178,10 @@ PAIRS = (
     Pair("J03", "a rate that is small", small_rate, vanished_rate, 60),
     Pair("J03", "one group of parameters is frozen", frozen_backbone, no_rate, 60),
     Pair("J03", "a loss that moves in the sixth digit", nearly_the_same, always_the_same, 60),
+    Pair("J04", "a sampler that shuffles", shuffled, sorted_data, 60),
+    Pair("J04", "a loss that falls", in_order, sorted_data, 60),
+    Pair("J04", "one bad batch in each round", one_bad_batch, sorted_data, 60),
+    Pair("J04", "a schedule with restarts", restarts, sorted_data, 60),
+    Pair("J04", "a new model in each round", trains_anew, sorted_data, 60),
+    Pair("J04", "jumps that are small beside the initial loss", small_jumps, sorted_data, 60),
 )

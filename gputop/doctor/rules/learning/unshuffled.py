@@ -1,0 +1,131 @@
+"""The data is not shuffled: the loss falls while one class lasts, and jumps back at the next one (J04)."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from statistics import fmean, median
+from typing import NamedTuple
+
+from gputop import units
+from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.rank_groups import RankGroup
+from gputop.doctor.facts.stated import facts_of
+from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support.only_loss import only_loss
+from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
+from gputop.snapshot import Rank
+
+BEFORE, AFTER = 4, 3
+"""A jump is told from a single unusual batch by this many losses before it, and after it."""
+JUMP = 3.0
+"""All losses after a jump are at least this many times the mean before it (our choice)."""
+BACK = 0.3
+"""They are at least this share of the loss with which the run began: near 0, a small change is many times the loss."""
+JUMPS_MIN = 5
+"""A single jump, or a few, may be another phase of the training (our choice)."""
+RISES = 2.0
+"""A learning rate that rises to this many times itself explains jumps: a schedule with restarts."""
+
+
+class _Saw(NamedTuple):
+    """What the losses do: how often they jump, over how many steps, and from which to which value they usually do."""
+
+    jumps: int
+    steps: int
+    low: float
+    high: float
+
+
+def not_shuffled(evidence: Evidence, group: RankGroup) -> Judgement:
+    """J04: the sampler keeps the order of the data set, and the loss falls and jumps back again and again."""
+    found = only_loss(group)
+    ranks = tracked.ranks_of(group)
+    if found is None or not ranks or not all(map(_keeps_order, ranks)):
+        return None
+    rank, name = found
+    if "training" in rank.metrics:
+        return None  # another model begins each time, as in active learning
+    begins = evidence.levels(group.run_id, rank.rank, name).stretches[:1]
+    series = evidence.series(group.run_id, rank.rank, name)
+    saw = _saw(series.steps, series.values, begins[0].mean) if begins else None
+    if saw is None or saw.jumps < JUMPS_MIN or _restarts(evidence.series(group.run_id, rank.rank, "lr").values):
+        return None
+    sampler = facts_of(rank).sampler
+    kind = sampler.type if sampler is not None else "sampler"
+    finding = tracked.about(
+        group,
+        "J04",
+        "warning",
+        "likely",
+        f"The data is not shuffled: the loss has jumped back {saw.jumps} times in {units.count(saw.steps)} steps",
+        [
+            Fact(
+                f"the loss falls to about {units.metric(saw.low)}, then jumps to {units.metric(saw.high)}",
+                saw.high,
+                "journal: loss",
+            ),
+            Fact(f"{kind} yields the samples in the order of the data set", kind, "journal: sampler"),
+        ],
+        "Neighboring samples are alike: the files of a class, for example, are in one folder. While a class lasts, the model "
+        "learns to answer with it, and forgets the others.",
+        "DataLoader(dataset, batch_size=..., shuffle=True)\n"
+        "# with several ranks: DistributedSampler(dataset, shuffle=True), and set_epoch in each epoch",
+        "The order is part of the task, as in a time series whose state is passed on.",
+    )
+    return Suspicion(finding, 3.0)
+
+
+J04 = Rule(
+    id="J04",
+    order=1705,
+    family="learning",
+    title="The data is not shuffled",
+    severities=("warning",),
+    confidences=("likely",),
+    needs=("journal: sampler, loader, and the loss of each step",),
+    every_s=RARELY_S,
+    threshold=(
+        f"the sampler keeps the order, and the loss jumps {JUMPS_MIN} times: {AFTER} losses that are each {JUMP:g} times the "
+        f"mean of the {BEFORE} before them, and {BACK:.0%} of the loss at the start",
+        f"not if the learning rate rises to {RISES:g} times itself, or another model begins",
+    ),
+    hides=("J02", "J03"),
+    estimated=True,
+    mechanism=(
+        "The data set is sorted, for example by class, and the loader reads it in that order. Each batch holds one class, so "
+        "the model learns whichever comes now and forgets the others."
+    ),
+    signature="The loss falls nearly to 0 and jumps back to its initial value, many times in an epoch; the accuracy stays low.",
+    look_alike="A schedule with warm restarts; a single batch with wrong labels; rounds that each train a new model.",
+    fix="DataLoader(..., shuffle=True); DistributedSampler shuffles unless it is told not to.",
+    judge=not_shuffled,
+)
+
+
+def _keeps_order(rank: Rank) -> bool:
+    facts = facts_of(rank)
+    return (
+        facts.sampler is not None and facts.sampler.shuffle is False and facts.loader is not None and not facts.loader.iterable
+    )
+
+
+def _saw(steps: Sequence[int], values: Sequence[float], initial: float) -> _Saw | None:
+    """Return how often the losses jump back; None if they never do."""
+    lows, highs = [], []
+    at = BEFORE
+    while at + AFTER <= len(values):
+        before, after = fmean(values[at - BEFORE : at]), min(values[at : at + AFTER])
+        if before > 0 and JUMP * before <= after < math.inf and after >= BACK * initial:
+            lows.append(before)
+            highs.append(values[at])
+            at += AFTER
+        else:
+            at += 1
+    return _Saw(len(lows), steps[-1] - steps[0] + 1, median(lows), median(highs)) if lows else None
+
+
+def _restarts(rates: Sequence[float]) -> bool:
+    return any(after >= RISES * before > 0 for before, after in itertools.pairwise(rates))
