@@ -88,4 +88,11 @@ PROGRAMS: tuple[Program, ...] = (
         with_python("port_of_its_own"),
         2,
     ),
+    # Classes come one after the other, as there is no shuffle: the loss falls to 0 and jumps, and the accuracy stays at 12 %.
+    Program(
+        _case(
+            "leaf-baseline", (ANY,), r"shuffl|sorted|order of (the )?(data|samples|batches)|same order", ("J02", "J03", "J01")
+        ),
+        with_python("leaf_baseline"),
+    ),
 )

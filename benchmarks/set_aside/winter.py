@@ -54,13 +54,6 @@ PROGRAMS: tuple[Program, ...] = (
     # ---- faults: data
     # Each sample is a query that reads the whole table. Stacks: sqlite3 in __getitem__.
     Program(_case("rows-without-an-index", ("D01",), acceptable=("D07",)), with_python("rows_without_an_index")),
-    # Classes come one after the other, as there is no shuffle: the loss falls to 0 and jumps, and the accuracy stays at 12 %.
-    Program(
-        _case(
-            "leaf-baseline", (ANY,), r"shuffl|sorted|order of (the )?(data|samples|batches)|same order", ("J02", "J03", "J01")
-        ),
-        with_python("leaf_baseline"),
-    ),
     # ---- faults: checkpoints
     # The teacher's names begin with "module.", and strict=False hides it: the missing keys and its accuracy are printed.
     Program(
