@@ -15,6 +15,7 @@ from gputop.snapshot import Run
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal import identity
 from gputop.tracking.journal.writing.files import OpenJournal
+from gputop.tracking.reader import launched
 from gputop.tracking.reader import runs as reader
 from gputop.tracking.reader.runs import RunReader
 from tests.tracking.kit import Home, home
@@ -253,6 +254,7 @@ def test_rings_of_dead_processes_are_freed_also_when_their_run_is_not_followed(h
 
 def test_a_run_names_the_recipe_that_it_was_launched_by(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GPUTOP_DIR", str(home.state))
+    monkeypatch.setattr(launched, "_known", {})  # other tests have jobs of these names
     specs = {"demo": '{"id": "demo", "recipe_id": "faults/dp"}', "own": '{"id": "own", "recipe_id": null}', "odd": "[1]"}
     for job_id, spec in specs.items():
         (places.jobs_dir() / job_id).mkdir(parents=True)
