@@ -95,4 +95,15 @@ PROGRAMS: tuple[Program, ...] = (
         ),
         with_python("leaf_baseline"),
     ),
+    # An address is cut to 32 bits on its way to libc. bash says: Segmentation fault.
+    Program(
+        _case(
+            "fast-reset",
+            ("signal_crash", "python_fatal", ANY),
+            r"SIGSEGV|segmentation|native code",
+            ("exception", "LOG", "G04", "killed"),
+        ),
+        ("bash", "fast_reset.sh"),
+        onset="end",
+    ),
 )

@@ -106,12 +106,6 @@ PROGRAMS: tuple[Program, ...] = (
         onset="last line",
     ),
     # ---- faults: crashes
-    # An address is cut to 32 bits on its way to libc. bash says: Segmentation fault.
-    Program(
-        _case("fast-reset", ("signal_crash", "python_fatal", ANY), r"SIGSEGV|segmentation|native code", (*_ENDED, "killed")),
-        ("bash", "fast_reset.sh"),
-        onset="end",
-    ),
     # A token was added to the tokenizer, and not to the model. The exception says only that an index is out of range.
     Program(
         _case("speakers-as-tokens", ("exception", ANY), r"out of range|vocab|embedding", _ENDED),

@@ -12,6 +12,7 @@ from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.commands import filled
 from gputop.doctor.findings.finding import Confidence, Fact, Finding, Severity
 from gputop.doctor.rules.standstill import left_early
+from gputop.doctor.rules.standstill.killed_alone import KERNEL_LOG, killed_alone
 from gputop.doctor.rules.standstill.left_early import LATE_S, STILL_S
 from gputop.doctor.rules.standstill.missing_ranks import STOOD_S, missing_ranks
 from gputop.doctor.rules.support import tracked
@@ -40,10 +41,12 @@ def dead_rank(evidence: Evidence) -> dict[str, Judgement]:
         if run.state == "finished":
             continue
         bad = [rank for rank in run.ranks if rank.state in FAILED_STATES]
-        if len(run.ranks) < 2 or run.state == "stopped":
+        if not run.ranks or run.state == "stopped" or (len(run.ranks) < 2 and run.run_id in evidence.snapshot.untracked_ids):
             continue
         alive = [rank for rank in run.ranks if rank.state in LIVE_STATES]
         if not bad:
+            if len(run.ranks) < 2:
+                continue
             waiting = left_early.others_wait(evidence, run, alive, groups.get(run.run_id))
             if waiting is not None:
                 found[f"dead:{run.run_id}"] = waiting
@@ -51,7 +54,8 @@ def dead_rank(evidence: Evidence) -> dict[str, Judgement]:
         ended = run.ended_at or max((rank.last_log_at for rank in run.ranks if rank.last_log_at is not None), default=None)
         if not alive and (ended is None or evidence.snapshot.time - ended > REPORTED_S):
             continue
-        judgement = _dead(evidence, run, bad, alive, outputs.get(run.run_id), groups.get(run.run_id))
+        output, group = outputs.get(run.run_id), groups.get(run.run_id)
+        judgement = killed_alone(run, output, group) if len(run.ranks) < 2 else _dead(evidence, run, bad, alive, output, group)
         if judgement is not None:
             found[f"dead:{run.run_id}"] = judgement
     for output in outputs_of(evidence):
@@ -86,6 +90,7 @@ G04 = Rule(
         f"a rank has failed or was killed while others are alive and complete no step for {STILL_S:.0f} s (likely if the end "
         "of each such rank follows from another rank's, which was not seen)",
         "one rank has finished, and all others wait in a collective",
+        "the only rank was killed or crashed, and neither an exception nor its output says why (likely)",
         "all have ended and nothing else explains it (from outside, or if other ranks are on other machines: what they print "
         "only follows from a rank that was gone; likely if their launcher reports a failure, else possible)",
         f"NCCL reports a rank dead, and no count changes for {G04_COUNTS_S:.0f} s",
@@ -139,7 +144,7 @@ def _lost(evidence: Evidence, group: RankGroup) -> Judgement:
             f"{tracked.capital(numbers)} died, {words.agree(len(alive), 'the other waits', 'the others wait')}",
             facts,
             _CAUSE,
-            f"{_KERNEL_LOG}\n{fixes.own_command(group)}",
+            f"{KERNEL_LOG}\n{fixes.own_command(group)}",
             "The process exists and answers again.",
             pids=[rank.pid for rank in alive if rank.pid is not None],
         )
@@ -281,14 +286,13 @@ def _fix(run: Run, rank: Rank, others_go_on: bool) -> str:
             "" if others_go_on else ": the other errors then disappear"
         )
     if _was_killed(rank):
-        return f"{_KERNEL_LOG}\n# use fewer loader workers or less memory per rank, then start it again"
+        return f"{KERNEL_LOG}\n# use fewer loader workers or less memory per rank, then start it again"
     advice = (
         f"gputop logs {fixes.shell_join((run.job_id,))}  # its last output" if run.job_id else "# its last output shows why"
     )
     return f"{advice}: rank {rank.rank} left by itself, with exit code {rank.exit_code}"
 
 
-_KERNEL_LOG = "sudo dmesg --ctime | grep -i -E 'killed process|oom|xid' | tail  # out of memory, or a driver error"
 _CAUSE = (
     "When one rank dies, the others stop at the next exchange: with 'connection closed by peer', or silently until a "
     "timeout. The first rank that died shows the cause."

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gputop.doctor.diagnosis import Doctor
+from gputop.doctor.findings.finding import Finding
 from gputop.doctor.findings.reaching import from_afar
 from gputop.snapshot import LogMatch, Snapshot
 from tests.doctor.scenes.base import Scene, check_first_verdict, first_seen, ids, play, verdict
@@ -31,7 +32,7 @@ from tests.doctor.scenes.lost import (
     stands,
     without_a_group,
 )
-from tests.doctor.tracked import ddp
+from tests.doctor.tracked import ddp, failed
 
 
 @pytest.mark.parametrize(("rule", "name", "scene", "seconds"), FAULTS, ids=[row[1] for row in FAULTS])
@@ -241,3 +242,39 @@ def test_a_rank_that_finished_before_the_others_is_named() -> None:
     finding = verdict(finished_early, 20)
     assert finding.title == "Rank 1 ended while the others trained, and the others failed without it"
     assert (finding.severity, finding.confidence) == ("error", "likely")
+
+
+def alone(state: str, exit_code: int | None = None, facts: dict[str, object] | None = None, *texts: tuple[str, str]) -> Scene:
+    """A run of one process that has ended in this state, with these texts in its output."""
+
+    def scene(second: int) -> Snapshot:
+        base = failed(second, 1, *texts)
+        (run,) = base.runs
+        (rank,) = run.ranks
+        rank = replace(rank, state=state, exit_code=exit_code, facts=rank.facts if facts is None else {**rank.facts, **facts})
+        return replace(base, runs=(replace(run, state=state, ranks=(rank,), ended_at=base.time),))
+
+    return scene
+
+
+def test_a_process_that_was_killed_or_crashed_without_a_word_is_named() -> None:
+    (finding,) = verdict_of(alone("killed"))
+    assert (finding.id, finding.severity, finding.confidence) == ("G04", "warning", "likely")
+    assert finding.title == "The process of the run was killed, or crashed"
+    assert "segmentation fault" in finding.cause
+    assert "out-of-memory" in finding.cause
+    (signalled,) = verdict_of(alone("killed", -11))
+    assert signalled.title == "The process of the run was ended by SIGSEGV"
+
+
+@pytest.mark.parametrize(
+    "scene",
+    [alone("finished"), alone("stopped"), alone("failed", 1), alone("killed", None, None, ("sigkill", "exitcode  : -9"))],
+    ids=["finished", "stopped", "failed", "its output tells"],
+)
+def test_other_ends_of_a_lone_process_are_not_called_so(scene: Scene) -> None:
+    assert all("The process of the run" not in item.title for item in verdict_of(scene))
+
+
+def verdict_of(scene: Scene) -> list[Finding]:
+    return list(play(scene, 8)[-1])
