@@ -22,7 +22,7 @@ from gputop.units import bytes_text
 
 PARTS = 3
 READ_MIN_BYTES = 2.0**24
-READ_PER_CPU_S = 1.5e8
+READ_PER_CPU_S = 144 * 2.0**20
 """For each second of the main thread's CPU time. Python's ``readlines`` takes most of the time at this rate (our choice)."""
 WRITTEN_MIN_BYTES = 2.0**24
 """A log, metrics or a small model that is kept at its best are less than this per second (our choice)."""
