@@ -90,7 +90,8 @@ G04 = Rule(
         f"a rank has failed or was killed while others are alive and complete no step for {STILL_S:.0f} s (likely if the end "
         "of each such rank follows from another rank's, which was not seen)",
         "one rank has finished, and all others wait in a collective",
-        "the only rank was killed or crashed, and neither an exception nor its output says why (likely)",
+        "the only rank was killed or crashed, and neither an exception nor its output says why (likely if a "
+        "signal shows a crash, else possible)",
         "all have ended and nothing else explains it (from outside, or if other ranks are on other machines: what they print "
         "only follows from a rank that was gone; likely if their launcher reports a failure, else possible)",
         f"NCCL reports a rank dead, and no count changes for {G04_COUNTS_S:.0f} s",

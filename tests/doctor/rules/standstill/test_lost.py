@@ -259,12 +259,15 @@ def alone(state: str, exit_code: int | None = None, facts: dict[str, object] | N
 
 def test_a_process_that_was_killed_or_crashed_without_a_word_is_named() -> None:
     (finding,) = verdict_of(alone("killed"))
-    assert (finding.id, finding.severity, finding.confidence) == ("G04", "warning", "likely")
+    assert (finding.id, finding.severity, finding.confidence) == ("G04", "warning", "possible"), "a search ends trials, too"
     assert finding.title == "The process of the run was killed, or crashed"
     assert "segmentation fault" in finding.cause
     assert "out-of-memory" in finding.cause
     (signalled,) = verdict_of(alone("killed", -11))
     assert signalled.title == "The process of the run was ended by SIGSEGV"
+    assert signalled.confidence == "likely"
+    (ended,) = verdict_of(alone("killed", -15))
+    assert ended.confidence == "possible"
 
 
 @pytest.mark.parametrize(
