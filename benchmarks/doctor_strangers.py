@@ -336,6 +336,9 @@ The tables below show the newest figures. When a batch was measured for the firs
 - 24 programs, set aside, by the same author: attached: 12 of 17 faults with a trace outside, and not the one without; tracked:
   15 of 18; none wrong; 3 of the 6 healthy ones ran: tracked, 2 false alarms (C03, E07). Afterwards: two faults opened, and five
   of the batch before; see below.
+- 36 programs, set aside, by another author who knew only the titles of the rules: attached: 12 of 23 faults with a trace
+  outside, and not the one without; tracked: 16 of 24; one wrong each way (A01); 12 healthy ones: attached, no false alarm;
+  tracked, 2 (D01, G04). Afterwards: three faults and one healthy program opened; see below.
 - 14 programs of many kinds, open, watched for 60 s on a crowded machine: 1 of 8 faults attached, 3 of 8 tracked; no false
   alarm on 6 healthy ones. Afterwards: watched for 90 s, after corrections: 4 and 8 of 8.
 - all 29 programs that were set aside, on a crowded machine: attached: 10 of 13 faults, 1 wrong, 1 false alarm (J02); tracked:
@@ -365,6 +368,16 @@ set that reads its whole file for each sample, which shows only in stacks, and g
 there was no rule. Since then, a rule (E11) names them when tracked. The two false alarms, on an ensemble of which each rank
 trains one member and on active learning, were then opened, too: with the corrected rules, both programs and four new ones of
 their kinds (`apart_and_anew.py`) raised no alarm, attached and tracked, on a machine with much other work.
+
+Of the 36 programs, the one with the wrong verdict trains its student on one of two cards, which is what the doctor said, after
+a teacher whose checkpoint did not fit, which it did not say. Three that stayed silent were opened and led to corrections: ranks
+that a script spawns and numbers itself, and that never meet, are named after 18 s, attached and tracked (G03); tracked, so is
+data that is not shuffled (J04). That a lone process is gone without a word is said when tracked, too (G04), but only as
+possible: as "likely" it was the false alarm on a search that ends trials, which was then opened. The other false alarm, on a
+data set that keeps what it has decoded, and so is slow in its first epoch only, has not been looked into, nor have the other
+silent faults: mostly values that a run computes without an error but that no longer mean anything (weights too coarse for their
+steps, a wrong sign, an average that is never used), which no rule judges. Where the doctor was certain, it took 2 s at the
+median.
 
 The author of rules wrote 20 more faults and 6 healthy programs for the open half (`of_each_kind.py`, `like_faults.py`), which
 guard and measure nothing. Attached, 12 of the 20 were named at first, and 17 after corrections: a history that is rewritten in

@@ -106,4 +106,6 @@ PROGRAMS: tuple[Program, ...] = (
         ("bash", "fast_reset.sh"),
         onset="end",
     ),
+    # Bad trials are ended by the search.
+    Program(_case("healthy-prunes-trials"), with_python("prunes_trials")),
 )

@@ -146,8 +146,6 @@ PROGRAMS: tuple[Program, ...] = (
     # ---- healthy: jobs that come and go, or wait
     # Folds end by early stopping, at different times.
     Program(_case("healthy-folds-stop-early"), with_python("folds_stop_early"), 2),
-    # Bad trials are ended by the search.
-    Program(_case("healthy-prunes-trials"), with_python("prunes_trials")),
     # A server without a single request.
     Program(_case("healthy-waits-for-requests"), with_python("waits_for_requests")),
     # Inference on the CPU, on purpose.
