@@ -98,7 +98,7 @@ def test_output_of_two_runs_is_neithers(trains: subprocess.Popen[str]) -> None:
     say(trains, FULL)
     eventually(lambda: outputs.poll(runs), lambda _: all(item.matches for item in outputs._known.values()))
     assert outputs._reading is not None
-    outputs._reading.join()  # what it has found is told only now
+    outputs._reading.join()  # the next poll returns what it has found
     assert outputs.poll(runs) == ()
 
 

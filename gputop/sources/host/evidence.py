@@ -22,7 +22,7 @@ WRITES_BYTES = 2**20
 """If a process writes this much between two readings, search its open files at once instead of every ten seconds: writing
 a checkpoint may take only seconds."""
 CALLS_UNIT_BYTES = 2**24
-"""What read calls return is told in whole units of this, so that the record of a process that reads little stays the same."""
+"""Bytes from read calls are rounded down to a multiple of this: the record of a process that reads little stays the same."""
 MAX_FILES = 16
 """Maximum number of files that a process is reported to write."""
 

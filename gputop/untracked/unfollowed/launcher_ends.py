@@ -61,7 +61,7 @@ class LauncherEnds:
         Args:
             pids: the live launchers of this user.
             with_ranks: those that are known to have started ranks; their output is that of these runs.
-            recorded: processes that have written a journal, which tells why they ended.
+            recorded: processes that have written a journal, which says why they ended.
         """
         failure, self._failure = self._failure, None
         if failure is not None:

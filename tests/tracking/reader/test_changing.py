@@ -78,7 +78,7 @@ def unlink(path: Path) -> None:
 
 
 class Changing:
-    """A run that is written while its files are damaged, next to one that is left alone."""
+    """A run whose files are damaged while it writes them, and another one that is left alone."""
 
     def __init__(self, home: Home, chance: random.Random) -> None:
         self.home, self.chance, self.steps, self.is_cut = home, chance, 0, False

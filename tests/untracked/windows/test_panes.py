@@ -55,16 +55,8 @@ def tmux() -> Iterator[Tmux]:
         subprocess.run(["tmux", "-S", server.socket, "kill-server"], check=False, capture_output=True)
 
 
-def test_lines_in_a_pane_become_a_curve_and_the_pane_stays_as_it_is(
-    tmux: Tmux, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(followed, "PANE_S", 0.0)
-    said, script = tmp_path / "pid", tmp_path / "prints é.py"
-    script.write_text(PRINTS)
-    tmux("new-session", "-d", "-x", "60", "-y", "12", shlex.join([sys.executable, str(script), str(said)]))
-    pid = int(eventually(lambda: said.read_text() if said.exists() else "", bool))
-    state = "#{session_attached} #{pane_in_mode} #{pane_width}x#{pane_height} #{pane_pipe} #{session_windows}"
-    before = tmux("display-message", "-p", state)
+def check_all_lines_are_read(pid: int, source: str) -> None:
+    """Read what a process prints to a window until its newest lines, and check that none is missing or out of order."""
     reader, steps = UntrackedCurves(), list[int]()
 
     def newest() -> int:
@@ -76,7 +68,20 @@ def test_lines_in_a_pane_become_a_curve_and_the_pane_stays_as_it_is(
     assert set(steps) >= set(range(1, 300)), "the lines that have scrolled away, too"
     assert steps == sorted(steps)
     (curve,) = reader.poll([run_of(pid)]).process_runs[0].curves
-    assert (curve.source, curve.files) == ("its output in tmux", ())
+    assert (curve.source, curve.files) == (source, ())
+
+
+def test_lines_in_a_pane_become_a_curve_and_the_pane_stays_as_it_is(
+    tmux: Tmux, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(followed, "PANE_S", 0.0)
+    said, script = tmp_path / "pid", tmp_path / "prints é.py"
+    script.write_text(PRINTS)
+    tmux("new-session", "-d", "-x", "60", "-y", "12", shlex.join([sys.executable, str(script), str(said)]))
+    pid = int(eventually(lambda: said.read_text() if said.exists() else "", bool))
+    state = "#{session_attached} #{pane_in_mode} #{pane_width}x#{pane_height} #{pane_pipe} #{session_windows}"
+    before = tmux("display-message", "-p", state)
+    check_all_lines_are_read(pid, "its output in tmux")
     assert tmux("display-message", "-p", state) == before
     assert tmux("list-clients") == tmux("list-buffers") == ""
 
@@ -97,18 +102,7 @@ def test_lines_in_a_window_of_screen_become_a_curve(tmp_path: Path, monkeypatch:
         screen("-dmS", "training", "-h", "500", sys.executable, str(script), str(said))
         try:
             pid = int(eventually(lambda: said.read_text() if said.exists() else "", bool))
-            reader, steps = UntrackedCurves(), list[int]()
-
-            def newest() -> int:
-                found = reader.poll([run_of(pid)])
-                steps.extend(step for points in found.points if points.metric == "loss" for step in points.steps)
-                return steps[-1] if steps else 0
-
-            eventually(newest, lambda step: step > 305)
-            assert set(steps) >= set(range(1, 300)), "the lines that have scrolled away, too"
-            assert steps == sorted(steps)
-            (curve,) = reader.poll([run_of(pid)]).process_runs[0].curves
-            assert (curve.source, curve.files) == ("its output in screen", ())
+            check_all_lines_are_read(pid, "its output in screen")
             terminal = os.readlink(f"/proc/{pid}/fd/1")
             named = {"STY": os.path.basename(next(Path(folder).iterdir())), "WINDOW": "0", "SCREENDIR": folder}
             assert gnu_screen.find(terminal, named) == (f"{folder}/{named['STY']}", "0")

@@ -182,7 +182,7 @@ def _worlds(evidence: Evidence, found: Sequence[tuple[RankGroup, Member, Process
         confidence="likely" if (together and not packed) or alike or numbered else "possible",
         title=f"{number} processes of one script train {number} models: none knows about the others",
         evidence=tuple(facts),
-        cause="Each process was started with WORLD_SIZE=1, so each one acts as the only rank and trains alone."
+        cause="Each process was started with WORLD_SIZE=1, so each trains alone, as the only rank of its run."
         if numbered
         else "Nothing set RANK and WORLD_SIZE for these processes, so each one trains alone: the same training several "
         "times and, without a LOCAL_RANK, all on the first GPU.",

@@ -19,7 +19,7 @@ from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicio
 from gputop.snapshot import Rank
 
 BEFORE, AFTER = 4, 3
-"""A jump is told from a single unusual batch by this many losses before it, and after it."""
+"""How many losses before a jump and after it are compared, so that a single unusual batch does not count as a jump."""
 JUMP = 3.0
 """All losses after a jump are at least this many times the mean before it (our choice)."""
 BACK = 0.3
@@ -100,7 +100,7 @@ J04 = Rule(
     ),
     signature="The loss falls nearly to 0 and jumps back to its initial value, many times in an epoch; the accuracy stays low.",
     look_alike="A schedule with warm restarts; a single batch with wrong labels; rounds that each train a new model.",
-    fix="DataLoader(..., shuffle=True); DistributedSampler shuffles unless it is told not to.",
+    fix="DataLoader(..., shuffle=True). DistributedSampler shuffles by default.",
     judge=not_shuffled,
 )
 

@@ -39,7 +39,7 @@ def killed_alone(run: Run, output: Output | None, group: RankGroup | None) -> Ju
         f"The process of the run {how}",
         tuple(facts),
         "A signal ended it: SIGKILL from the out-of-memory killer, a scheduler or kill -9; SIGTERM; or a segmentation fault in "
-        "native code, of which only the shell tells.",
+        "native code, which only the shell reports.",
         f"{KERNEL_LOG}\n# if that says nothing: python -X faulthandler prints where native code crashed\n{command}".rstrip(),
         "Somebody stopped it on purpose, or a search ended a trial that was no longer promising.",
         run=run.run_id,

@@ -37,16 +37,16 @@ def dead_rank(evidence: Evidence) -> dict[str, Judgement]:
     outputs = {item.run_id: item for item in outputs_of(evidence) if item.run_id is not None}
     groups = {group.run_id: group for group in evidence.groups if group.run_id is not None}
     found: dict[str, Judgement] = {}
+    untracked = evidence.snapshot.untracked_ids
     for run in evidence.snapshot.runs:
-        if run.state == "finished":
+        if not run.ranks or run.state in ("finished", "stopped"):
             continue
+        alone = len(run.ranks) == 1
         bad = [rank for rank in run.ranks if rank.state in FAILED_STATES]
-        if not run.ranks or run.state == "stopped" or (len(run.ranks) < 2 and run.run_id in evidence.snapshot.untracked_ids):
+        if alone and (not bad or run.run_id in untracked):
             continue
         alive = [rank for rank in run.ranks if rank.state in LIVE_STATES]
         if not bad:
-            if len(run.ranks) < 2:
-                continue
             waiting = left_early.others_wait(evidence, run, alive, groups.get(run.run_id))
             if waiting is not None:
                 found[f"dead:{run.run_id}"] = waiting
@@ -55,7 +55,7 @@ def dead_rank(evidence: Evidence) -> dict[str, Judgement]:
         if not alive and (ended is None or evidence.snapshot.time - ended > REPORTED_S):
             continue
         output, group = outputs.get(run.run_id), groups.get(run.run_id)
-        judgement = killed_alone(run, output, group) if len(run.ranks) < 2 else _dead(evidence, run, bad, alive, output, group)
+        judgement = killed_alone(run, output, group) if alone else _dead(evidence, run, bad, alive, output, group)
         if judgement is not None:
             found[f"dead:{run.run_id}"] = judgement
     for output in outputs_of(evidence):

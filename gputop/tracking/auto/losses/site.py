@@ -15,8 +15,9 @@ IN_DOUBT = 3
 
 
 PARTS_AFTER = 20
-"""If nothing told whether the gradients that were reset before the first step were parts of it, so many steps in a row must
-have as many backwards, with a reset in between, before they are parts: no script discards as many batches each time."""
+"""If it is unknown whether the gradients that were reset before the first step were parts of it, this many steps in a row must
+have the same number of backwards, with resets in between, before they count as parts: no script discards as many batches each
+time."""
 
 
 class InDoubt(NamedTuple):

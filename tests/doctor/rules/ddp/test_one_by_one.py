@@ -1,4 +1,4 @@
-"""Gradients that are averaged one by one (E11) are told with their numbers, in place of D01."""
+"""Gradients averaged one by one (E11) are reported with their numbers, instead of D01."""
 
 from __future__ import annotations
 
