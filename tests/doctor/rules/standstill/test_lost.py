@@ -9,7 +9,7 @@ import pytest
 from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.findings.finding import Finding
 from gputop.doctor.findings.reaching import from_afar
-from gputop.snapshot import LogMatch, Snapshot
+from gputop.snapshot import LogMatch, ProcessRun, Snapshot
 from tests.doctor.scenes.base import Scene, check_first_verdict, first_seen, ids, play, verdict
 from tests.doctor.scenes.lost import (
     BACKWARD,
@@ -277,6 +277,14 @@ def test_a_process_that_was_killed_or_crashed_without_a_word_is_named() -> None:
 )
 def test_other_ends_of_a_lone_process_are_not_called_so(scene: Scene) -> None:
     assert all("The process of the run" not in item.title for item in verdict_of(scene))
+
+
+def test_an_untracked_run_has_no_journal_that_could_have_ended() -> None:
+    def curve_only(second: int) -> Snapshot:
+        base = alone("killed")(second)
+        return replace(base, ended_runs=(ProcessRun("pid:1", "train.py", run_id=base.runs[0].run_id),))
+
+    assert all("The process of the run" not in item.title for item in verdict_of(curve_only))
 
 
 def verdict_of(scene: Scene) -> list[Finding]:
