@@ -26,16 +26,17 @@ def main() -> int:
         code = _run()
     finally:
         end_early()
-    _end_screen(code)
+    _end_at_once(code)
     return code
 
 
-def _end_screen(code: int) -> None:
-    """End the process at once if it was a screen, which has saved and released everything by now.
+def _end_at_once(code: int) -> None:
+    """End the process at once if it was a screen or read this machine: everything is saved and released by now.
 
-    Freeing a screen's modules and objects takes Python as long as the rest of quitting, 0.1 s.
+    Freeing a screen's modules and objects takes Python as long as the rest of quitting, 0.1 s, and a thread that hangs in the
+    driver would keep the interpreter from ending.
     """
-    if "textual" not in sys.modules:
+    if "textual" not in sys.modules and "gputop.agent.sampler" not in sys.modules:
         return
     try:
         for stream in (sys.stdout, sys.stderr):

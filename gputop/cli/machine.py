@@ -14,6 +14,8 @@ from gputop.errors import EXIT_NO_GPU, EXIT_OK, NoGpuError, UsageError
 from gputop.terminal_text import printable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from gputop.agent.sampler import Sampler
     from gputop.tui.state.settings import Settings
 
@@ -38,31 +40,39 @@ def once(options: argparse.Namespace) -> int:
     """Print one reading."""
     if hosts.asked(options):
         return hosts.once(options, _source_words(options))
+    with _garbage_left():
+        sampler = sampler_of(options)
+        sampler.explained = sampler.has_points = options.json  # the text shows neither error texts nor curves
+        from gputop.agent.sampler import take_once
+
+        snapshot = take_once(sampler, rates=options.json)
+        if options.json:
+            print(snapshot.to_json())
+        else:
+            from gputop.cli.output.once import once_text
+
+            print(once_text(snapshot))
+        return leave(sampler, EXIT_NO_GPU if snapshot.host.source == "none" else EXIT_OK)
+
+
+@contextlib.contextmanager
+def _garbage_left() -> Iterator[None]:
+    """Leave garbage where it is: a single reading makes little, and searching for it takes a tenth of the time."""
     import gc
 
-    gc.disable()  # a single reading leaves little garbage, and searching for it takes a tenth of the time
-    sampler = sampler_of(options)
-    sampler.explained = sampler.has_points = options.json  # the text shows neither error texts nor curves
-    from gputop.agent.sampler import take_once
-
-    snapshot = take_once(sampler, rates=options.json)
-    if options.json:
-        print(snapshot.to_json())
-    else:
-        from gputop.cli.output.once import once_text
-
-        print(once_text(snapshot))
-    return leave(sampler, EXIT_NO_GPU if snapshot.host.source == "none" else EXIT_OK)
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 def leave(sampler: Sampler, code: int) -> int:
-    """Close the source and leave without waiting for a thread that hangs in the driver."""
-    import os
-
+    """Close the source, and return the exit code. A thread that hangs in the driver is not waited for."""
     sampler.source.close()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
+    return code
 
 
 def stream(options: argparse.Namespace) -> int:

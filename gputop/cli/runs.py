@@ -43,7 +43,7 @@ def runs(
 ) -> int:
     """List the runs; show, plot, export, rename or tag one; import some; or delete old ones.
 
-    ``exit_with`` exits without waiting for a thread that hangs in the driver.
+    ``exit_with`` closes the sampler's source and returns the exit code.
     """
     if hosts.asked(options):
         return _over(options)
@@ -98,8 +98,7 @@ def runs(
         else:
             print(list_text(found, snapshot.process_runs, snapshot.runs, wanted))
         shelf.tell_unreadable()
-        if sampler.source.name == "nvml":  # only a driver's threads can hang
-            return exit_with(sampler, EXIT_OK)
+        return exit_with(sampler, EXIT_OK)
     return EXIT_OK
 
 

@@ -32,7 +32,7 @@ def selftest(
     make_sampler: Callable[[argparse.Namespace], Sampler],
     exit_with: Callable[[Sampler, int], int],
 ) -> int:
-    """Run the command. ``exit_with`` exits without waiting for a thread that hangs in the driver.
+    """Run the command. ``exit_with`` closes the sampler's source and returns the exit code.
 
     Raises:
         NoGpuError: there is no GPU to test on.

@@ -39,8 +39,8 @@ def where(
 ) -> int:
     """Print where every rank is; return 1 if ranks wait for another one, or for one another.
 
-    ``make_sampler`` finds untracked runs; it is called only if no tracked run is live. ``exit_with`` exits without waiting for
-    a thread that hangs in the driver.
+    ``make_sampler`` finds untracked runs; it is called only if no tracked run is live. ``exit_with`` closes the
+    sampler's source and returns the exit code.
 
     Raises:
         UsageError: there is no such run or process, or py-spy is not installed.
@@ -69,10 +69,7 @@ def _tell_untracked(
     exit_with: Callable[[Sampler, int], int],
 ) -> int:
     sampler = make_sampler(options)
-    code = _tell(ask(sampler.take()), options)
-    if sampler.source.name == "nvml":  # only a driver's threads can hang
-        return exit_with(sampler, code)
-    return code
+    return exit_with(sampler, _tell(ask(sampler.take()), options))
 
 
 def live_runs(runs: Sequence[Run]) -> list[Run]:

@@ -105,7 +105,7 @@ def _known(name: str) -> Text:
 
 
 def _filled(template: str) -> str:
-    return template.format_map(_Capitals())
+    return template.replace("GPU {gpu}", "GPU {number}").format_map(_Capitals())
 
 
 def _role(rows: Sequence[Pattern]) -> str:

@@ -113,6 +113,12 @@ def test_each_text_is_explained_within_80_columns(manual: str, listed: str) -> N
         assert name in listed
 
 
+def test_no_word_stands_for_itself_twice() -> None:
+    for text in textbook.TEXTS.values():
+        for said in text.meanings:
+            assert not re.search(r"\b([A-Z]+) \1\b", " ".join(said)), text.id
+
+
 def test_each_id_that_a_log_can_lead_to_can_be_looked_up() -> None:
     ends = {meaning.id for code in range(-31, 0) if (meaning := meaning_of(code)) is not None and meaning.id is not None}
     caused = {text.id for text in textbook.TEXTS.values()} | {

@@ -18,7 +18,7 @@ def doctor(
     make_sampler: Callable[[argparse.Namespace], Sampler],
     exit_with: Callable[[Sampler, int], int],
 ) -> int:
-    """Run the command. ``exit_with`` exits without waiting for a thread that hangs in the driver.
+    """Run the command. ``exit_with`` closes the sampler's source and returns the exit code.
 
     Raises:
         UsageError: options exclude each other.
