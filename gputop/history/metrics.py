@@ -119,6 +119,8 @@ class MetricMemory:
         self._buckets = self._limit = buckets
         self._ended_runs = ended_runs
         self._runs: dict[str, dict[str, dict[int, MetricSeries]]] = {}
+        self._created: dict[str, float] = {}
+        """When the runs began that have metrics: one that takes the place of a deleted run of the same id begins later."""
         self._last: Snapshot | None = None
         self._places = Places((), ())
         self._beside: tuple[tuple[str, int], MetricSeries] | None = None
@@ -139,10 +141,16 @@ class MetricMemory:
         elif is_interrupted(last, snapshot):
             for series in [series for run in self._runs.values() for ranks in run.values() for series in ranks.values()]:
                 series.newest.clear()
+        for run in snapshot.runs:
+            if run.created_at is not None and run.created_at > self._created.setdefault(run.run_id, run.created_at):
+                self._created[run.run_id] = run.created_at
+                self._runs.pop(run.run_id, None)
         listed = {run.run_id for run in snapshot.runs}
         gone = [run_id for run_id in self._runs if run_id not in listed]
         for run_id in gone[: len(gone) - self._ended_runs] if len(gone) > self._ended_runs else ():
             del self._runs[run_id]
+        if len(self._created) > len(listed) + len(self._runs):
+            self._created = {run_id: at for run_id, at in self._created.items() if run_id in listed or run_id in self._runs}
 
     def add(self, points: Points) -> None:
         """Add new points."""

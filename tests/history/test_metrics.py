@@ -45,6 +45,20 @@ def test_the_screen_and_its_doctor_read_one_copy_of_a_metric() -> None:
     assert [bucket.x_first for bucket in series.by_time.buckets] == list(series.newest.times)
 
 
+def test_a_run_that_takes_the_place_of_a_deleted_one_of_its_id_has_none_of_its_values() -> None:
+    before, after = logged(0, range(50)), logged(2, range(5))
+    (run,) = after.runs
+    assert run.created_at is not None
+    later = replace(after, runs=(replace(run, created_at=run.created_at + 60.0),))
+    without = replace(logged(1, range(0)), runs=(), points=())
+    for stream in ((before, later), (before, without, later)):
+        history, evidence = watched(*stream)
+        assert list(history.metric("run-1", "loss")[0].newest.steps) == list(range(5))
+        series = evidence.series("run-1", 0, "loss")
+        assert series is not None
+        assert list(series.steps) == list(range(5))
+
+
 def test_the_values_over_steps_and_over_time_are_one_copy() -> None:
     series = MetricSeries()
     series.extend(range(10_000), [samples.EPOCH + step for step in range(10_000)], [float(step % 7) for step in range(10_000)])

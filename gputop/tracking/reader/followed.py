@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 import operator
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 from gputop.facts.table import Facts
-from gputop.snapshot import Rank, Run, worst
+from gputop.snapshot import FormatError, Rank, Run, worst
+from gputop.tracking.journal.read import JournalReader
 from gputop.tracking.reader import labels as run_labels
 from gputop.tracking.reader.kept import KeptLog
 from gputop.tracking.reader.labels import Labels
 from gputop.tracking.reader.launched import recipe_of
 from gputop.tracking.reader.rank_log import RankLog, merged
 from gputop.tracking.reader.stopped import as_job_ended
+
+
+class Stamp(NamedTuple):
+    """What tells a file from another one in its place, and a file that changed."""
+
+    inode: int
+    modified_ns: int
+    size: int
+
+
+def stamp_of(found: os.stat_result) -> Stamp:
+    """Return the stamp of a file."""
+    return Stamp(found.st_ino, found.st_mtime_ns, found.st_size)
 
 
 @dataclass(slots=True)
@@ -24,8 +41,8 @@ class Followed:
     changed_ns: int = 0
     logs: dict[tuple[int, int], RankLog | KeptLog] = field(default_factory=dict)
     """By rank and attempt."""
-    files: dict[Path, tuple[int, int]] = field(default_factory=dict)
-    """Files that were opened, or found to be no journal: path -> (mtime, size) at that time."""
+    files: dict[Path, Stamp] = field(default_factory=dict)
+    """Files that were opened, or found to be no journal, as they were then."""
     finished: Run | None = None
     """The run once all of its ranks are read to their end, before its job's record is read."""
     labels: Labels = run_labels.NONE
@@ -45,6 +62,44 @@ class Followed:
             found, self.labels_problem = run_labels.NONE, str(error)
         if found != self.labels:
             self.labels, self.finished = found, None
+
+    def leave_replaced(self, found: Sequence[Path]) -> bool:
+        """Forget the journals in whose place is another one, and with these also those that are gone.
+
+        Return whether to look again, because the file in the place of a journal cannot be read (yet).
+
+        Args:
+            found: the journals that the run's directory has now.
+        """
+        now = {key: self._successor(log) for key, log in self.logs.items() if log.archive in self.files}
+        if "another" in now.values():
+            gone = [key for key, log in self.logs.items() if log.archive is not None and log.archive not in found]
+            for key in {*gone, *(key for key, there in now.items() if there == "another")}:
+                log = self.logs.pop(key)
+                log.close()
+                if log.archive is not None:
+                    self.files.pop(log.archive, None)
+            self.finished = None
+        return "unreadable" in now.values()
+
+    def _successor(self, log: RankLog | KeptLog) -> Literal["itself", "another", "unreadable"]:
+        """Return what is in a journal's place now."""
+        assert log.archive is not None
+        try:
+            now, before = stamp_of(log.archive.lstat()), self.files[log.archive]
+        except OSError:
+            return "itself"  # it is gone, and what was read of it stays
+        # The number of a file stays its own while it is open. Afterwards another file may get it.
+        if now == before or (now.inode == before.inode and not log.done):
+            return "itself"
+        try:
+            reader = JournalReader(log.archive)
+        except (OSError, FormatError):
+            return "unreadable"
+        reader.close()
+        self.files[log.archive] = now
+        there = reader.header.identity
+        return "itself" if (there.run_id, there.created_ns) == (self.run_id, log.identity.created_ns) else "another"
 
     def newest(self) -> list[RankLog | KeptLog]:
         """Return each rank's latest attempt, by rank."""

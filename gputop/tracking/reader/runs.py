@@ -21,7 +21,7 @@ from gputop.snapshot import FormatError, Points
 from gputop.tracking.journal import places
 from gputop.tracking.reader import kept, leftovers
 from gputop.tracking.reader import labels as run_labels
-from gputop.tracking.reader.followed import Followed, describe
+from gputop.tracking.reader.followed import Followed, describe, stamp_of
 from gputop.tracking.reader.kept import KeptLog
 from gputop.tracking.reader.labels import Labels
 from gputop.tracking.reader.rank_log import RankLog, Text
@@ -196,9 +196,11 @@ class RunReader:
             return
         followed.changed_ns = self._mtimes.get(directory, 0)
         followed.read_labels(directory)
-        for entry in places.entries(directory):
-            if _RANK_FILE.fullmatch(entry.name):
-                self._open(followed, Path(entry.path), None)
+        found = [Path(entry.path) for entry in places.entries(directory) if _RANK_FILE.fullmatch(entry.name)]
+        if followed.leave_replaced(found):
+            self._mtimes.pop(directory, None)
+        for path in found:
+            self._open(followed, path, None)
 
     def _unsettled(self, followed: Followed) -> bool:
         """Return whether a file of this run could not be read (yet): it may have been read while it was being created."""
@@ -212,7 +214,7 @@ class RunReader:
         assert path is not None
         try:
             found = path.lstat()
-            stamp = (found.st_mtime_ns, found.st_size)
+            stamp = stamp_of(found)
             if followed.files.get(path) == stamp or (path in followed.files and not self._is_open_question(path)):
                 return
             followed.files[path] = stamp

@@ -190,3 +190,50 @@ def test_files_that_change_while_they_are_read_cost_nothing_else_and_give_no_wro
         reader.close()
     assert len(os.listdir("/proc/self/fd")) <= descriptors, "a reader keeps a file open"
     changing.opened.finish(form.FINISHED, None)
+
+
+@pytest.mark.parametrize("ending", ["finished", "killed", "killed and read to its end"])
+def test_a_run_that_takes_the_place_of_a_deleted_one_of_its_id_is_read(home: Home, ending: str) -> None:
+    """It may begin between two readings, as when a script deletes its folder and starts again with the same GPUTOP_RUN_ID."""
+    script = "import os, gputop\ngputop.init(id='x').log(step=700, loss=7.0)\nprint('logged')\ninput()\n"
+    process = home.start(script)
+    assert process.stdout is not None
+    process.stdout.readline()
+    reader = RunReader(home.runs)
+    assert [run.ranks[0].metrics["loss"] for run in reader.poll().runs] == [7.0]
+    if ending == "finished":
+        process.communicate("\n")
+    else:
+        process.kill()
+        process.wait()
+    if ending == "killed and read to its end":
+        assert [run.state for run in reader.poll().runs] == ["killed"]
+    shutil.rmtree(home.runs / "x")
+    opened = open_rank(home, "x")
+    opened.journal.log(step=1, loss=3.0)
+    (run,) = reader.poll().runs
+    assert [(rank.step, rank.metrics) for rank in run.ranks] == [(1, {"loss": 3.0})]
+    assert run.state == "running"
+    assert reader.unreadable() == {}
+    opened.finish(form.FINISHED, None)
+    assert [run.state for run in reader.poll().runs] == ["finished"]
+    reader.close()
+
+
+def test_a_run_that_takes_the_place_of_another_is_read_once_it_has_written(home: Home, tmp_path: Path) -> None:
+    opened = open_rank(home, "x")
+    opened.journal.log(loss=7.0)
+    opened.finish(form.FINISHED, None)
+    later = open_rank(Home(tmp_path / "later"), "x")
+    later.journal.log(loss=3.0)
+    later.finish(form.FINISHED, None)
+    archive = home.runs / "x" / "rank-00000.gpr"
+    reader = RunReader(home.runs)
+    assert [run.ranks[0].metrics for run in reader.poll().runs] == [{"loss": 7.0}]
+    shutil.rmtree(home.runs / "x")
+    archive.parent.mkdir()
+    archive.touch()
+    reader.poll()
+    archive.write_bytes((tmp_path / "later" / "runs" / "x" / "rank-00000.gpr").read_bytes())
+    assert [run.ranks[0].metrics for run in reader.poll().runs] == [{"loss": 3.0}]
+    reader.close()
