@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import queue
 import shlex
+import stat
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from gputop.errors import GputopError, UsageError
 from gputop.snapshot import SCHEMA_VERSION, FormatError, Snapshot
@@ -28,6 +32,8 @@ class Place(NamedTuple):
 
 
 BEGINNING = Place(0, 1)
+WRITER_S = 2.0
+"""How long to wait for the program that writes to a pipe: one that is started at the same time needs a moment."""
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zip")
 """Endings of names of compressed files, which a recording is not: after a kill, the end of such a file could not be read."""
 _GZIP = b"\x1f\x8b"
@@ -97,7 +103,7 @@ def read_from(path: Path, start: Place = BEGINNING) -> Iterator[tuple[Place, Sna
     accepted too.
 
     Raises:
-        GputopError: the file cannot be read or is not a recording.
+        GputopError: the file cannot be read or is not a recording, or is a pipe to which no program writes.
     """
     reader = SnapshotReader()
     for place, line in _lines(path, start):
@@ -121,7 +127,7 @@ def _lines(path: Path, start: Place) -> Iterator[tuple[Place, bytes]]:
     """Yield the lines of a file, or of a pipe, from a place on, and where each begins."""
     offset = start.offset
     try:
-        with path.open("rb") as file:
+        with _opened(path) as file:
             if offset:
                 file.seek(offset)
             for number, line in enumerate(iter(lambda: file.readline(LINE_MAX_BYTES), b""), start.line):
@@ -131,6 +137,26 @@ def _lines(path: Path, start: Place) -> Iterator[tuple[Place, bytes]]:
         raise GputopError(
             f"{path} cannot be read: {error.strerror or error}.", "Give the file that gputop record wrote."
         ) from error
+
+
+def _opened(path: Path) -> BinaryIO:
+    """Open a file, or a pipe that some program writes to.
+
+    Raises:
+        OSError: it cannot be opened.
+        GputopError: no program writes to it.
+    """
+    if not stat.S_ISFIFO(path.stat().st_mode):
+        return path.open("rb")
+    found: queue.SimpleQueue[BinaryIO] = queue.SimpleQueue()
+    # Opening a named pipe waits for the program that writes to it.
+    threading.Thread(target=lambda: found.put(path.open("rb")), daemon=True).start()
+    try:
+        return found.get(timeout=WRITER_S)
+    except queue.Empty:
+        with contextlib.suppress(OSError):
+            os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC))  # ends that wait
+        raise UsageError(f"{path} is a pipe, and no program writes to it.", "Start that program first.") from None
 
 
 def is_header(line: bytes, path: Path) -> bool:

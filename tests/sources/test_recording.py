@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -181,3 +184,24 @@ def test_replay_of_a_damaged_file_ends_with_a_message(tmp_path: Path) -> None:
     feed = ReplayFeed(tmp_path / "r")
     assert Seen(feed).until(99) == [0, 1]
     assert "Only files of gputop record" in (feed.problem() or "")
+
+
+@pytest.mark.parametrize("words", [("replay",), ("doctor", "--replay")], ids=" ".join)
+def test_a_pipe_that_nobody_writes_to_is_not_waited_for(tmp_path: Path, words: tuple[str, ...]) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    run = subprocess.run([sys.executable, "-m", "gputop", *words, str(pipe)], capture_output=True, text=True, check=False)
+    assert run.returncode == 2, run
+    assert len(run.stderr.splitlines()) == 1, run.stderr
+    assert str(pipe) in run.stderr
+
+
+def test_a_recording_is_judged_from_a_pipe_and_not_replayed_from_one(tmp_path: Path) -> None:
+    recorded(tmp_path / "recording.ndjson", 3)
+    command = f"{sys.executable} -m gputop doctor --replay <(cat recording.ndjson)"
+    run = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert run.returncode in (0, 1), run
+    command = f"cat recording.ndjson | {sys.executable} -m gputop replay /dev/stdin"
+    run = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert run.returncode == 2, run
+    assert "Write it to a file first" in run.stderr
