@@ -33,7 +33,8 @@ LINES_TO_OPEN = 2
 LINES_TO_OPEN_WITH_TORCH = 10
 """Lines with a value before a run opens; with torch, automatic tracking usually opens one first, at its first step."""
 SELDOM_S = 60.0
-"""With torch, a line for each long epoch: from so long after the first sign on, as few lines open a run as at the exit."""
+"""With torch, a line for each long epoch: from so long after the first sign on, as few lines open a run as at the exit. If the
+script has made an optimizer, they may be those of an evaluation before its first step."""
 LINES_TO_OPEN_AT_EXIT = 3
 """This many are enough if the process ends and nothing else has opened a run."""
 LINE_CHARACTERS = 4000
@@ -164,7 +165,7 @@ class Listener:
         """Return after how many lines with a value a run opens."""
         if "torch" not in sys.modules:
             return LINES_TO_OPEN
-        seldom = time.perf_counter() - self._began >= SELDOM_S
+        seldom = time.perf_counter() - self._began >= SELDOM_S and not _has_optimizer()
         return LINES_TO_OPEN_AT_EXIT if seldom else LINES_TO_OPEN_WITH_TORCH
 
     def _open(self) -> None:
@@ -208,6 +209,18 @@ def _expected() -> bool:
     """Return whether automatic tracking is about to open a run."""
     by_hand: Any = sys.modules.get("gputop.tracking.manual_steps")
     return by_hand is not None and by_hand.is_deciding()
+
+
+def _has_optimizer() -> bool:
+    """Return whether this process has made one of torch's optimizers: torch then marks the step of its class."""
+    left: list[Any] = [getattr(sys.modules.get("torch.optim"), "Optimizer", None)]
+    while left:
+        kind = left.pop()
+        if getattr(getattr(kind, "step", None), "hooked", False):
+            return True
+        if isinstance(kind, type):
+            left += type.__subclasses__(kind)
+    return False
 
 
 def listen(load: Callable[[], bool]) -> None:

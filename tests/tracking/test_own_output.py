@@ -210,6 +210,33 @@ os._exit(0)  # nothing is opened at the exit
     assert [read_all(path).series["loss"] for path in home.archives()] == [[(0, 0.5), (1, 0.5), (2, 0.5)]] * (lines == 3)
 
 
+EVALUATES_FIRST = """
+import sys, time, torch
+model = torch.nn.Linear(2, 1)
+optimizer = torch.optim.{optimizer}(model.parameters(), lr=0.1)
+clock, passed = time.perf_counter, 0
+time.perf_counter = lambda: clock() + passed
+for part in range(4):
+    print('part', part, 'loss:', 0.5, flush=True)
+    passed += 60
+for step in range(3):
+    optimizer.zero_grad()
+    loss = model(torch.ones(4, 2)).pow(2).mean()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@needs("torch")
+@pytest.mark.warm
+@pytest.mark.parametrize("optimizer", ["SGD", "AdamW"])
+def test_an_evaluation_before_the_first_step_leaves_no_run_of_its_own(home: Home, optimizer: str) -> None:
+    assert home.run(EVALUATES_FIRST.format(optimizer=optimizer), command=(*RUN, sys.executable), **AUTO)[0] == 0
+    (archive,) = home.archives()
+    assert len(read_all(archive).series["loss"]) == 3
+    assert "source" not in home.only_run().ranks[0].facts
+
+
 def test_a_closed_pipe_ends_it_as_without_gputop(tmp_path: Path) -> None:
     code = "for n in range(10**6): print('step', n, 'loss: 0.5')"
     command = f"{shlex.join((*RUN, sys.executable, '-c', code))} | head -n 1"
