@@ -158,7 +158,7 @@ def jobs(options: argparse.Namespace) -> int:
     listing = job_store.read_jobs()
     found = listing.jobs
     for problem in listing.problems:
-        print(f"{problem.message} {problem.hint}", file=sys.stderr)
+        print(f"gputop: {problem.message} {problem.hint}", file=sys.stderr)
     if options.as_json:
         print(json.dumps([job_record(job) for job in found]))
         return EXIT_OK

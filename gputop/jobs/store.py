@@ -36,7 +36,7 @@ _deserted: set[Path] = set()
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The jobs of this user, the newest first, and one error for each damaged job."""
+    """The jobs of this user, the newest first, and one error for each damaged job, or for all if none can be listed."""
 
     jobs: tuple[Job, ...]
     problems: tuple[GputopError, ...]
@@ -119,8 +119,11 @@ def read_jobs() -> Listing:
     spawn.reap()
     try:
         names = sorted(os.listdir(jobs_dir()), reverse=True)
-    except OSError:
+    except FileNotFoundError:
         return Listing((), ())
+    except OSError as error:
+        message = f"The jobs cannot be read: {jobs_dir()}: {error.strerror or error}."
+        return Listing((), (GputopError(message, "Move that file away, or make it a directory that you can read."),))
     found, problems = [], []
     for name in names:
         try:

@@ -20,6 +20,8 @@ from gputop.cli.main import main
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal import identity
 from gputop.tracking.journal.writing.files import OpenJournal
+from tests import REPOSITORY
+from tests.terminal import Terminal
 from tests.tracking.kit import Home, home
 
 assert home
@@ -175,3 +177,55 @@ def test_a_squatted_place_is_told_in_a_sentence_and_never_written_through(
             if (victims / "missing").exists() or os.path.lexists(victims / "missing"):
                 wrong.append(f"it wrote through a dangling link: {about}")
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("kind", ["file", "pipe", "loop"])
+@pytest.mark.parametrize("what", ["runs", "jobs"])
+def test_the_list_of_a_squatted_place_is_unknown_and_not_empty(
+    what: str, kind: str, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = tmp_path / "state"
+    state.mkdir(mode=0o700)
+    monkeypatch.setenv("GPUTOP_DIR", str(state))
+    KINDS[kind](state / what, tmp_path)
+    code, said = run((what,), tmp_path / "out")
+    assert (code, f"The {what} cannot be read: {state / what}: " in said) == (0, True), said
+    assert "yet" not in (tmp_path / "out").read_text()
+    (state / what).unlink()
+    assert run((what,), tmp_path / "out") == (0, "")
+
+
+SCREENS = (("o", " Runs "), ("l", "1 Recipes"), ("f2", "[ Save ]"))
+"""The key that opens a screen which reads such a place, and what it shows."""
+
+
+@pytest.mark.parametrize("kind", ["pipe", "socket", "file link", "dangling", "loop", "device", "folder", "state as file"])
+def test_the_screen_of_a_squatted_place_opens_and_quits(kind: str, tmp_path: Path) -> None:
+    state, victims = tmp_path / "state", tmp_path / "victims"
+    (victims / "folder").mkdir(parents=True)
+    (victims / "file").write_bytes(SECRET)
+    if kind == "state as file":
+        state.write_bytes(SECRET)
+    else:
+        state.mkdir(mode=0o700)
+        for name in ("runs", "jobs", "layout.json", "config.toml", "commands.json"):
+            KINDS[kind](state / name, victims)
+    before = [state_of(victims / name) for name in ("file", "folder")]
+    environment = {
+        "GPUTOP_DIR": str(state),
+        "GPUTOP_CONFIG": str(state / "config.toml"),
+        "HOME": str(tmp_path),
+        "PYTHONPATH": str(REPOSITORY),
+    }
+    with Terminal([sys.executable, "-m", "gputop", "--virtual", "1", "-i", "1"], environment) as terminal:
+        terminal.wait_for("q quit")
+        for key, shows in SCREENS:
+            terminal.press(key)
+            terminal.wait_for(shows)
+            terminal.press("escape")
+            terminal.wait_for("q quit")
+        terminal.press("q")
+        assert terminal.wait_exit() == 0, terminal.text()
+        assert b"Traceback" not in terminal.received
+    assert [state_of(victims / name) for name in ("file", "folder")] == before
+    assert not (victims / "missing").exists()

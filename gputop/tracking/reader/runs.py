@@ -71,6 +71,8 @@ class RunReader:
         self._is_shared = places.is_network(places.file_system(self._runs_dir))
         """Whether other machines may write there: then only their own journals show the state of their processes."""
         self._first = True
+        self._unlisted: str | None = None
+        """Why the directory of all runs cannot be listed, although something is in its place."""
         self.problems: dict[Path, str] = {}
         """Files that are not journals, and why."""
         self._empty: set[Path] = set()
@@ -78,8 +80,12 @@ class RunReader:
         self._lost: Lost = raise_lost
 
     def unreadable(self) -> dict[str, str]:
-        """Return run id -> file and reason, for the runs with a file that is not a readable journal."""
-        return {
+        """Return run id -> file and reason, for the runs with a file that is not a readable journal.
+
+        An empty id stands for the directory of all runs.
+        """
+        everything = {"": f"{self._runs_dir}: {self._unlisted}"} if self._unlisted is not None else {}
+        return everything | {
             path.parent.name if path.suffix == ".gpr" else path.name.partition("-rank-")[0]: f"{path}: {why}"
             for path, why in self.problems.items()
             if os.path.lexists(path)
@@ -164,6 +170,9 @@ class RunReader:
         changed = [root for root in self._roots if self._changed(root)]
         if not changed:
             return
+        self._unlisted = places.why_unlisted(self._runs_dir)
+        if self._unlisted is not None:
+            self._mtimes.pop(self._runs_dir, None)
         found: dict[str, tuple[int, Path]] = {}
         for root in self._roots:
             if root != self._runs_dir and not places.is_ours(root):

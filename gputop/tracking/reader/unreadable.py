@@ -11,7 +11,9 @@ SILENCE = "Move that file away to silence this message."
 
 
 def sentence(run_id: str, why: str) -> str:
-    """Say that a run, or one of its ranks, cannot be read. ``why``: the file and the reason."""
+    """Say that a run, or one of its ranks, cannot be read. ``why``: the file and the reason; for an empty id, no run can."""
+    if not run_id:
+        return f"The runs cannot be read: {why}."
     return f"Run {run_id} cannot be read: {why}."
 
 
@@ -23,7 +25,7 @@ def labels_sentence(run_id: str, why: str) -> str:
 def notes_of(runs: Mapping[str, str], labels: Mapping[str, str]) -> tuple[Problem, ...]:
     """Return a note on each of the two that holds any: it names the first run, and how many more there are.
 
-    ``runs`` and ``labels``: run id -> the file and the reason.
+    ``runs`` and ``labels``: run id -> the file and the reason. An empty id stands for the directory of all runs.
     """
     return (*_note(runs, sentence), *_note(labels, labels_sentence))
 
