@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import textwrap
 from itertools import pairwise
@@ -56,6 +57,11 @@ def ended(job: store.Job) -> store.Job:
     return eventually(lambda: found if not (found := store.find(job.id)).active else None, "the job ends")
 
 
+def log_of(job: store.Job) -> str:
+    path = job.directory / record.OUT_LOG
+    return path.read_text() if path.exists() else ""
+
+
 def until(matches: LogMatches, wanted: str) -> LogMatch:
     return eventually(lambda: next((item for item in matches.poll() if item.pattern == wanted), None), wanted)
 
@@ -85,6 +91,42 @@ def test_the_rank_that_failed_first_is_the_root_and_not_who_noticed(home: Home) 
     finding = explanation_of(job.id)
     assert finding is not None
     assert "the real error" in str([fact.text for fact in finding.evidence]) + finding.title
+
+
+STOPPED = """
+import signal, sys, time
+
+class SignalException(Exception):
+    pass
+
+def close(number, frame):
+    print(f"W1127 13:43:42.297000 199 torch/distributed/elastic/agent/server/api.py:753] Received {number} death signal, "
+          "shutting down workers")
+    raise SignalException(f"Process 199 got signal: {number}")
+
+signal.signal(signal.SIGTERM, close)
+print("RuntimeError: CUDA error: invalid device ordinal" if sys.argv[1:] else "ready", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("earlier", [[], ["invalid_ordinal"]], ids=["a healthy job", "one with an error before"])
+def test_what_a_launcher_prints_of_a_stop_that_was_asked_for_explains_nothing(home: Home, earlier: list[str]) -> None:
+    argv = (sys.executable, "-c", STOPPED, *earlier)
+    job, matches = store.start(Launch(argv, {}, os.getcwd(), "job")), LogMatches()
+    eventually(lambda: log_of(job), "it prints")
+    stopping.stop(job.id, grace_s=5.0)
+    assert "got signal: 15" in log_of(job)
+    assert [item.pattern for _ in range(3) for item in matches.poll()] == earlier * 3
+
+
+def test_a_stop_that_nobody_asked_gputop_for_is_reported(home: Home) -> None:
+    job, matches = start(STOPPED), LogMatches()
+    running = eventually(lambda: found if (found := store.find(job.id)).command_pid is not None else None, "its command runs")
+    eventually(lambda: log_of(job), "it prints")
+    os.kill(running.command_pid or 0, signal.SIGTERM)
+    ended(job)
+    assert until(matches, "stopped").job_state == "failed"
 
 
 def test_a_caught_error_is_left_out_once_another_one_ended_the_script(home: Home) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from gputop.doctor.logs.meaning.explain import explain
+from gputop.doctor.logs.meaning.first_failure import without_stops
 from gputop.doctor.logs.meaning.observed import UNKNOWN_ID
 from gputop.doctor.logs.observation import Observation
 from gputop.doctor.logs.patterns.pattern import REASON
@@ -145,11 +146,14 @@ def _read(job: Job, followed: _Followed, budget: Budget, turn: int) -> None:
 def matches_of(job: Job, scans: list[LogScan]) -> tuple[LogMatch, ...]:
     """Return one match for each text and rank, the root cause first.
 
-    Texts that a failed job certainly survived are left out, provided that another text explains its end.
+    Texts that a failed job certainly survived are left out, provided that another text explains its end; so is what its
+    programs print of a stop that was asked for.
     """
     failed = not job.active and job.state != "finished"
-    explanation = explain(scans, failed=failed)
+    explanation = explain(scans, failed=failed, asked=job.stop_asked)
     observations = [item for scan in scans for item in scan.observations]
+    if job.stop_asked:
+        observations = without_stops(observations)
     survived = failed and any(item.failure for item in observations)
     kept = [item for item in observations if item.pattern is not None and not (survived and item.went_on)]
     return of_run(job.run_id, job.id, job.state, explanation.root, kept, explanation.unproven)

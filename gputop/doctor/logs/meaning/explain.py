@@ -17,7 +17,14 @@ from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.logs import exits, last_words
 from gputop.doctor.logs.last_words import Word, first_word
 from gputop.doctor.logs.launcher import Root
-from gputop.doctor.logs.meaning.first_failure import fatal, first_failure, is_same, not_cancelled_for, reason_of
+from gputop.doctor.logs.meaning.first_failure import (
+    fatal,
+    first_failure,
+    is_same,
+    not_cancelled_for,
+    reason_of,
+    without_stops,
+)
 from gputop.doctor.logs.meaning.habits import shape_of, with_those_before, without_habits, without_outlived
 from gputop.doctor.logs.meaning.observed import finding_of, place, quote, short
 from gputop.doctor.logs.observation import Observation
@@ -43,9 +50,14 @@ class Explanation:
     """Whether only the log's last words name the root, not a traceback or a known text: the script may have caught it."""
 
 
-def explain(scans: Sequence[LogScan], run: str | None = None, failed: bool = False) -> Explanation:
-    """Explain the logs of one run, each read to its end. ``failed``: the run is known to have failed."""
+def explain(scans: Sequence[LogScan], run: str | None = None, failed: bool = False, asked: bool = False) -> Explanation:
+    """Explain the logs of one run, each read to its end.
+
+    ``failed``: the run is known to have failed; ``asked``: it was asked to stop.
+    """
     seen = [item for scan in scans for item in scan.observations]
+    if asked:
+        seen = without_stops(seen)
     launcher = next((scan.root for scan in scans if scan.root is not None), None)
     if not failed and launcher is None:
         seen = without_outlived(seen, {scan.name: scan.size_bytes for scan in scans})

@@ -18,6 +18,8 @@ _ENDS = frozenset(
 )
 """How a process or a thread ended, seen by others: an exception before it, after which nothing continued, comes first."""
 _SIGNALS = frozenset({"killed", "sigkill", "slurm_cancelled", "srun_killed", "stopped"})
+_STOPS = _SIGNALS - {"sigkill"}
+"""How a run ends that was asked to stop. A launcher that reports SIGKILL of one rank ends by itself."""
 _SENDERS = frozenset({"kernel_oom", "memory_limit", "pod_evicted", "slurm_preempted", "slurm_time_limit", "time_limit"})
 """Reasons for such a signal: often logged only after the shell has reported the signal."""
 _REPORTS = re.compile(
@@ -55,6 +57,11 @@ def fatal(failures: list[Observation], passed: frozenset[tuple[str, int]]) -> li
     telling = [item for item in kept if item.pattern is not None or _REPORTS.search(item.line) is None]
     kept = telling or kept
     return [item for at, item in enumerate(kept) if not _is_survived_by_a_shell(item, kept[at + 1 :])]
+
+
+def without_stops(seen: Sequence[Observation]) -> list[Observation]:
+    """Leave out what the programs of a run print of its stop, which was asked for: it is no failure."""
+    return [item for item in seen if not _is_one_of(item, _STOPS)]
 
 
 def _is_one_of(item: Observation, ids: frozenset[str]) -> bool:
