@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container
@@ -175,9 +174,12 @@ class LaunchScreen(StartingScreen):
 
     # Keys and messages
 
-    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
-        """Name the keys of the pane that has the focus now; in the form, only keys that type nothing."""
-        name = event.widget.id or ""
+    def on_descendant_focus(self) -> None:
+        """Name the keys of the pane that has the focus now; in the form, only keys that type nothing.
+
+        Of a pane that had the focus only for a moment, the event may come last.
+        """
+        name = (self.focused.id if self.focused is not None else None) or ""
         shown = hints.HINTS.get(name, hints.RECIPES)
         self.query_one(KeyBar).set_hints((BACK, *shown) if name == "form" else self.named(shown))
 

@@ -123,6 +123,11 @@ async def test_the_last_line_names_the_keys_of_the_pane_with_the_focus(tiny: Non
         assert "Up/Down job  Enter its log  x stop the job" in await named("jobs")
         assert "r one rank" in await named("log")
 
+        await named("jobs")
+        app.screen.post_message(events.DescendantFocus(app.screen.query_one("#form")))  # the form had it for a moment
+        await pilot.pause()
+        assert "Up/Down job  Enter its log" in text_of(app).splitlines()[-1]
+
 
 async def test_a_list_from_before_a_start_does_not_choose_another_job(tiny: None) -> None:
     screen = LaunchScreen()
