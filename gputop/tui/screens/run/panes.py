@@ -207,7 +207,7 @@ class RunPanes(ChartScreen):
             processes = run_of_curve(view, run.run_id)
             if processes is not None:
                 lines = (*lines, *process_lines(processes, layer, chart, view, self.process_subject))
-        if not devices and not self.has_class("small"):
+        if not devices and not self.has_class("small") and self.stored.gpus_question(run.run_id, view) is None:
             text = "No GPU of this machine is known to belong to this run, and none was recorded with it."
             lines = (*lines, *wrapped(text, max(20, self.query_one("#use", RuledPane).inner_size.width), "dim"))
         return lines

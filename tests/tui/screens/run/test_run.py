@@ -12,6 +12,7 @@ from textual import events
 
 from gputop.history.history import History
 from gputop.history.metrics import MetricSeries
+from gputop.run_questions import GpusAnswer, GpusQuestion
 from gputop.snapshot import Points
 from gputop.tui.drawing import large_chart, run_numbers
 from gputop.tui.drawing.line import STYLES, plain
@@ -270,6 +271,19 @@ async def test_a_run_without_metrics_says_how_to_log_one() -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
         assert "gputop.log(loss=loss)" in text_of(app)
+
+
+async def test_that_no_gpu_was_recorded_is_said_once_it_is_known() -> None:
+    without = replace(samples.snapshot(), processes=(), devices=())
+    screen = RunScreen("run-1")
+    app = ScreenApp(screen, view_of(without))
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        assert "none was recorded" not in text_of(app), "nothing has answered yet"
+        screen.take_answer(GpusAnswer(GpusQuestion(("run-1",)), ()))
+        app.give(app.view)
+        await pilot.pause()
+        assert "none was recorded with it" in text_of(app)
 
 
 async def test_a_run_that_is_gone_does_not_break_the_screen() -> None:
