@@ -100,12 +100,16 @@ def device_fields(view: View, chosen: Iterable[str]) -> list[Field]:
     """Return a check mark for each usable device; the ``chosen`` ones are checked."""
     picked = set(chosen)
     fields = [Field("gpus", "GPUs to use", "note")]
-    for device in usable(view.snapshot):
+    devices = usable(view.snapshot)
+    names = [_name_of(device) for device in devices]
+    numbers = [str(device.index) for device in devices]
+    columns = max(map(len, numbers), default=0), max(map(len, names), default=0)
+    for device, number, name in zip(devices, numbers, names, strict=True):
         digit = str(device.index) if device.index <= 9 and device.kind != "mig" else ""
         fields.append(
             Field(
                 GPU_PREFIX + device.uuid,
-                device_label(device),
+                f"{number:>{columns[0]}}  {name:<{columns[1]}}",
                 "check",
                 device.uuid in picked,
                 detail=device_detail(device, view.snapshot),
@@ -172,10 +176,8 @@ def others_on(uuids: Iterable[str], snapshot: Snapshot) -> str:
     return f"In use already: {', '.join(parts)}." if parts else ""
 
 
-def device_label(device: Device) -> str:
-    """Return the form's label for a device."""
-    name = clean(device.mig_label) if device.mig_label else _MEMORY_KIND.sub("", clean(short_name(device)))
-    return f"{device.index}  {name}"
+def _name_of(device: Device) -> str:
+    return clean(device.mig_label) if device.mig_label else _MEMORY_KIND.sub("", clean(short_name(device)))
 
 
 def device_detail(device: Device, snapshot: Snapshot) -> Line:

@@ -35,8 +35,8 @@ from gputop.tui.widgets.ruled import RuledPane
 from gputop.tui.widgets.run_list import RunList
 
 USE_TITLE: Line = (Span("On the same axis", "title"),)
-CHART_LINES_MIN = 10
-"""A chart keeps this many lines, including its title and legend, whatever is below it."""
+CHART_LINES_MIN, CHART_SHARE_LEAST = 10, 0.3
+"""A chart keeps this many lines, including its title and legend, and this share of the screen, whatever is below it."""
 CONFIG_SHARE_LEAST, LIST_HEAD_LINES = 0.4, 3
 """Share of the side that the configuration may take however many runs there are, and the list's rule, heading and filter."""
 RANK_LINES, RANK_LINES_LOW = 11, 6
@@ -112,7 +112,8 @@ class RunPanes(ChartScreen):
         self._chart = self.chart.chart(self.overlaid(view), view, self.settings, width, height)
         self._use = self._use_lines(run, view, self._chart)
         ranks = self._rank_lines(run)
-        most = self.query_one("#main").size.height - CHART_LINES_MIN - ranks
+        room = self.query_one("#main").size.height
+        most = room - max(CHART_LINES_MIN, int(room * CHART_SHARE_LEAST)) - ranks
         bare = without_curve(run.run_id, view.snapshot) is not None
         self.query_one("#use").styles.height = 0 if bare else max(0, min(1 + len(self._use), most))
         self.query_one("#ranks").styles.height = "1fr" if self.has_class("table") else ranks

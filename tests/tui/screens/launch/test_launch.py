@@ -129,6 +129,14 @@ async def test_the_last_line_names_the_keys_of_the_pane_with_the_focus(tiny: Non
         assert "Up/Down job  Enter its log" in text_of(app).splitlines()[-1]
 
 
+def test_the_details_of_many_gpus_are_below_one_another() -> None:
+    devices = tuple(samples.device(index, name="NVIDIA A100" if index == 3 else "NVIDIA H100 80GB HBM3") for index in range(12))
+    view = view_of(samples.snapshot(devices=devices, processes=()))
+    labels = [field.label for field in launch_form.device_fields(view, ()) if field.kind == "check"]
+    assert len({len(label) for label in labels}) == 1
+    assert (labels[0][:4], labels[11][:4]) == (" 0  ", "11  ")
+
+
 async def test_a_list_from_before_a_start_does_not_choose_another_job(tiny: None) -> None:
     screen = LaunchScreen()
     app = ScreenApp(screen, virtual_view())

@@ -13,7 +13,7 @@ from textual import events
 from gputop.history.history import History
 from gputop.history.metrics import MetricSeries
 from gputop.run_questions import GpusAnswer, GpusQuestion
-from gputop.snapshot import Points
+from gputop.snapshot import DeviceUse, Points
 from gputop.tui.drawing import large_chart, run_numbers
 from gputop.tui.drawing.line import STYLES, plain
 from gputop.tui.screens.run.screen import RunScreen
@@ -271,6 +271,21 @@ async def test_a_run_without_metrics_says_how_to_log_one() -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
         assert "gputop.log(loss=loss)" in text_of(app)
+
+
+async def test_the_chart_keeps_its_share_of_the_screen_above_the_rows_of_many_gpus() -> None:
+    devices = tuple(samples.device(index) for index in range(16))
+    uses = (DeviceUse(device.uuid, samples.GIB, 97.0, "C") for device in devices)
+    processes = tuple(samples.rank_process(rank, (use,)) for rank, use in enumerate(uses))
+    changes = {"devices": devices, "processes": processes, "runs": (samples.run(16),)}
+    first = replace(samples.snapshot(0), **changes, points=samples.loss_points(16))
+    view = dashboards.view_of([first, *(replace(samples.snapshot(tick), **changes) for tick in range(1, 9))])
+    app = ScreenApp(RunScreen("run-1"), view)
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        assert "GPU11" in text_of(app)
+        chart, main = app.screen.query_one(ChartPane), app.screen.query_one("#main")
+        assert chart.size.height >= int(0.3 * main.size.height)
 
 
 async def test_that_no_gpu_was_recorded_is_said_once_it_is_known() -> None:
