@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from functools import partial
 
-from _stranger_programs import Program, with_python
+from _stranger_programs import Program, with_python, with_torchrun
 from _strangers import ANY, Case
 
 _case = partial(Case, half="open")
@@ -108,4 +108,21 @@ PROGRAMS: tuple[Program, ...] = (
     ),
     # Bad trials are ended by the search.
     Program(_case("healthy-prunes-trials"), with_python("prunes_trials")),
+    # Two seeds are started side by side, and neither gets a mask: both are on the first card. nvidia-smi shows it.
+    Program(
+        _case("both-seeds", ("H03", "A07"), acceptable=("A01", "A02", "A03", "A16", "A18")),
+        ("bash", "both_seeds.sh"),
+        2,
+    ),
+    # A trial's output goes into a pipe that nobody reads until it has ended: it stops when 64 KiB are full.
+    Program(_case("trials-in-a-row", ("G01",), acceptable=("LOG",)), with_python("trials_in_a_row"), onset="last line"),
+    # One rank waits in a barrier and holds a lock; the other waits for the lock. Stacks show both.
+    Program(
+        _case("prepares-once", ("G01",), acceptable=("C08", "G02", "G03")),
+        with_torchrun("prepares_once"),
+        2,
+        onset="last line",
+    ),
+    # Anomaly detection is on. The settings and a warning of torch's are printed.
+    Program(_case("tides", ("E05",)), with_python("tides")),
 )

@@ -23,12 +23,6 @@ PROGRAMS: tuple[Program, ...] = (
         ("bash", "config_from_the_laptop.sh"),
         2,
     ),
-    # Two seeds are started side by side, and neither gets a mask: both are on the first card. nvidia-smi shows it.
-    Program(
-        _case("both-seeds", ("H03", "A07"), acceptable=("A01", "A02", "A03", "A16", "A18")),
-        ("bash", "both_seeds.sh"),
-        2,
-    ),
     # ---- faults: communication
     # The gradient of a table of 180 000 items is dense: 46 MB for 128 rows. Traffic on the loopback; stacks: backward.
     Program(_case("whole-vocabulary", ("E06",), acceptable=("C12", "C16", "E02")), with_torchrun("whole_vocabulary"), 2),
@@ -96,15 +90,6 @@ PROGRAMS: tuple[Program, ...] = (
         with_python("skin_lesions"),
     ),
     # ---- faults: hangs
-    # A trial's output goes into a pipe that nobody reads until it has ended: it stops when 64 KiB are full.
-    Program(_case("trials-in-a-row", ("G01",), acceptable=("LOG",)), with_python("trials_in_a_row"), onset="last line"),
-    # One rank waits in a barrier and holds a lock; the other waits for the lock. Stacks show both.
-    Program(
-        _case("prepares-once", ("G01",), acceptable=("C08", "G02", "G03")),
-        with_torchrun("prepares_once"),
-        2,
-        onset="last line",
-    ),
     # ---- faults: crashes
     # A token was added to the tokenizer, and not to the model. The exception says only that an index is out of range.
     Program(
@@ -121,8 +106,6 @@ PROGRAMS: tuple[Program, ...] = (
         2,
         onset="end",
     ),
-    # Anomaly detection is on. The settings and a warning of torch's are printed.
-    Program(_case("tides", ("E05",)), with_python("tides")),
     # Priorities are summed in Python over the whole buffer, which grows: frames per second fall, and are printed.
     Program(_case("picks-what-surprises", ("E10",), acceptable=("D01", "E02")), with_python("picks_what_surprises")),
     # ---- healthy: learning that looks bad
