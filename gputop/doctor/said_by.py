@@ -11,8 +11,8 @@ _WHO: Mapping[str, str] = {
         " no_driver not_compiled_cuda oom oom_other_proc pin_no_accel two_devices two_dtypes"
     ),
     "torch, autograd and operators": (
-        "batch_of_one inplace_modified leaf_in_place loss_no_scalar no_grad rnn_flat second_backward shapes sharded_parameter"
-        " target_size"
+        "anomaly_mode batch_of_one inplace_modified leaf_in_place loss_no_scalar no_grad rnn_flat second_backward shapes"
+        " sharded_parameter target_size"
     ),
     "torch 1.8 to 2.13, torch.amp": "no_inf_checks unscale_fp16",
     "torch, nn.DataParallel": (

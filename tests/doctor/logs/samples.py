@@ -151,6 +151,24 @@ MATCHING: tuple[tuple[str, str, dict[str, str]], ...] = (
         {"function": "SqrtBackward0", "output": "0"},
     ),
     (
+        "anomaly_mode",
+        "train.py:71: UserWarning: Anomaly Detection has been enabled. This mode will increase the runtime and should only be "
+        "enabled for debugging.",
+        {},
+    ),
+    (
+        "anomaly_mode",
+        "/opt/torch/autograd/anomaly_mode.py:70: UserWarning: Anomaly Detection has been enabled. This mode will increase the "
+        "runtime.",
+        {},
+    ),
+    (
+        "anomaly_mode",
+        "You have turned on `Trainer(detect_anomaly=True)`. This will significantly slow down compute speed and is recommended "
+        "only for model debugging.",
+        {},
+    ),
+    (
         "target_size",
         "torch/nn/modules/loss.py:538: UserWarning: Using a target size (torch.Size([100])) that is different to the input "
         "size (torch.Size([100, 1])). This will likely lead to incorrect results due to broadcasting. Please ensure they have "

@@ -11,7 +11,7 @@ import pytest
 from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.findings.finding import Finding
-from gputop.snapshot import DeviceUse, Snapshot, Workers
+from gputop.snapshot import DeviceUse, LogMatch, Snapshot, Workers
 from tests.doctor.scenes import outside as scenes
 from tests.doctor.scenes.base import Scene, play
 from tests.doctor.scenes.outside import always, taking_turns
@@ -29,6 +29,26 @@ def test_a_training_process_that_waits_most_of_the_time_may_wait_for_data(scene:
     assert finding.confidence == "possible"
     assert finding.evidence[0].source == "/proc/4000/syscall"
     assert finding.evidence[0].value == pytest.approx(2 / 3, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "line", "found"),
+    [
+        ("anomaly_mode", "UserWarning: Anomaly Detection has been enabled. This mode will increase the runtime.", True),
+        ("fup_useless", "find_unused_parameters=True was specified in DDP constructor, but did not find any", False),
+    ],
+)
+def test_a_debugging_switch_that_is_printed_is_told_as_one_that_tracking_sees(pattern: str, line: str, found: bool) -> None:
+    def prints_it(second: int) -> Snapshot:
+        shot = scenes.computes(second)
+        return replace(shot, logs=(LogMatch(pattern, "E05", line, shot.runs[0].run_id, None, 0, "train.log", 3),))
+
+    finding = told(prints_it, "E05", 40)
+    assert (finding is not None) is found
+    if finding is not None:
+        assert (finding.confidence, finding.severity) == ("likely", "warning")
+        assert finding.title == "Left on from debugging: anomaly detection"
+        assert "detect_anomaly" in finding.fix
 
 
 def test_files_that_are_flushed_in_each_step_hold_up_the_loop() -> None:

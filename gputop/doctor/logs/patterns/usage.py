@@ -1,12 +1,13 @@
 """Texts of a command line or a configuration that is not accepted. Pure.
 
 Sources: argparse.ArgumentParser.error and Modules/main.c of Python; click.exceptions; hydra/_internal/config_loader_impl.py,
-hydra/_internal/defaults_list.py and omegaconf's errors; the "not found" of bash, dash and zsh.
+hydra/_internal/defaults_list.py and omegaconf's errors; the "not found" of bash, dash and zsh; for switches that are left on,
+torch/autograd/anomaly_mode.py and lightning/pytorch/trainer/trainer.py.
 """
 
 from __future__ import annotations
 
-from gputop.doctor.logs.patterns.pattern import Pattern, failure
+from gputop.doctor.logs.patterns.pattern import Pattern, failure, hint
 
 _HELP = "# correct the command; the script lists its options with --help"
 
@@ -167,5 +168,29 @@ PATTERNS: tuple[Pattern, ...] = (
         'eval "$(conda shell.bash hook)"; conda activate ENVIRONMENT  # in the script, before the training\n'
         "conda run -n ENVIRONMENT python train.py  # or without activating",
         refuted_by="which python names the environment's Python in the same script.",
+    ),
+    *(
+        hint(
+            "anomaly_mode",
+            "E05",
+            key,
+            expression,
+            "Left on from debugging: anomaly detection",
+            "Anomaly detection helps to find a NaN: it records the stack of every operation and checks every gradient, which "
+            "makes each step slower.",
+            fix,
+        )
+        for key, expression, fix in (
+            (
+                "Anomaly Detection has been enabled",
+                r"Anomaly Detection has been enabled\. This mode will increase the runtime",
+                "# remove torch.autograd.detect_anomaly(), or call it with False",
+            ),
+            (
+                "turned on `Trainer(detect_anomaly=True)`",
+                r"turned on `Trainer\(detect_anomaly=True\)`",
+                "Trainer(detect_anomaly=False)",
+            ),
+        )
     ),
 )

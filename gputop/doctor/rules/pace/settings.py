@@ -1,4 +1,4 @@
-"""Debugging switches left on: in the environment, or in torch (E05)."""
+"""Debugging switches left on: in the environment, in torch, or as the run prints it (E05)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from gputop.doctor.facts.ddp import divides_models
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import fixes
 from gputop.doctor.findings.finding import Fact
+from gputop.doctor.logs.patterns.table import pattern_of
 from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support.outputs import first_logged, quoted
 from gputop.doctor.rules.support.rule import Judgement, Rule, Suspicion
 
 _OFF = ("", "0", "false", "off", "no")
@@ -60,22 +62,27 @@ def left_on(evidence: Evidence, group: RankGroup) -> Judgement:
         return None
     found = _in_environment(group)
     inside = _in_torch(group)
-    if not found and not inside:
+    match = first_logged(evidence, group, "anomaly_mode") if not tracked.ranks_of(group) else None
+    row = pattern_of(match.pattern, match.line) if match is not None else None
+    if not found and not inside and row is None:
         return None
-    slows = any(switch.slows for switch, _ in found) or any(severe for _, _, severe in inside)
+    slows = any(switch.slows for switch, _ in found) or any(severe for _, _, severe in inside) or row is not None
     facts = [Fact(f"{switch.name}={value}: {switch.effect}", value, "/proc/<pid>/environ") for switch, value in found]
     facts += [Fact(text, True, "journal: settings") for text, _, _ in inside]
+    facts += [quoted(match)] if match is not None else []
     names = [switch.name for switch, _ in found] + [fix.partition("(")[0].rpartition(".")[2] for _, fix, _ in inside]
     lines = []
     if found:
         lines.append(f"unset {' '.join(dict.fromkeys(switch.name for switch, _ in found))}; {fixes.own_command(group)}")
     lines += [fix for _, fix, _ in inside]
+    if row is not None:
+        names, lines = [*names, "anomaly detection"], [*lines, row[0].fix]
     finding = tracked.about(
         group,
         "E05",
         "warning" if slows else "info",
-        # Determinism is usually requested on purpose.
-        "certain" if found or slows else "possible",
+        # Determinism is usually requested on purpose. What is printed may hold for some steps only.
+        "likely" if row is not None and not found else "certain" if found or slows else "possible",
         f"Left on from debugging: {', '.join(names[:2])}{f' and {len(names) - 2} more' if len(names) > 2 else ''}"
         if slows
         else f"Switched off or limited: {', '.join(names[:3])}",
@@ -95,14 +102,17 @@ E05 = Rule(
     family="settings",
     title="Debug switches are on",
     severities=("warning", "info"),
-    confidences=("certain", "possible"),
-    needs=("environment at launch (/proc/<pid>/environ)", "journal: settings"),
-    threshold=("a variable or torch switch made for debugging (warning), or one that disables a fast path (info)"),
+    confidences=("certain", "likely", "possible"),
+    needs=("environment at launch (/proc/<pid>/environ)", "journal: settings", "the run's output"),
+    threshold=(
+        "a variable or torch switch made for debugging (warning), or one that disables a fast path (info)",
+        "without a journal: torch or Lightning prints that anomaly detection is on (likely)",
+    ),
     mechanism=(
         "Switches such as CUDA_LAUNCH_BLOCKING help to find an error, but slow down every run after that. Others are "
         "workarounds that disable a fast path."
     ),
-    signature="Such a variable is in the environment at launch, or such a switch is on in torch.",
+    signature="Such a variable is in the environment at launch, or such a switch is on in torch, which may print it.",
     look_alike="A workaround that this machine needs; determinism that the user wants.",
     fix="Unset the variables, and turn the switches off in the script.",
     judge=left_on,
