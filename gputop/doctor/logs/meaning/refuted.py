@@ -17,6 +17,7 @@ REFUTED_BY = {
     "container_gpu": "docker run --rm --gpus all ubuntu nvidia-smi lists the GPUs.",
     "cuda_deser_ordinal": "torch.load with map_location fails in the same way.",
     "cuda_deser_unavailable": "torch.cuda.is_available() is True in the process that loads the checkpoint.",
+    "anomaly_mode": "It is on for a few steps only, or in a run that searches for a NaN.",
     "ddp_devids_cpu": "All parameters are on one GPU when the model is wrapped: {p.device for p in model.parameters()}.",
     "ddp_devids_spread": "All parameters are on one GPU when the model is wrapped: {p.device for p in model.parameters()}.",
     "ddp_not_needed": "Some parameter has requires_grad=True when the model is wrapped.",
