@@ -66,6 +66,16 @@ def desktop_beside(second: int) -> Snapshot:
     return neighbour(second, 2.0, 0.3, "CG", name="gnome-shell")
 
 
+def two_seeds(second: int, mask: str | None = None, free: bool = True, **changes: Any) -> Snapshot:
+    """A loop of a shell starts a script twice, with another seed each time: both are on GPU 0."""
+    runs = tuple(
+        single(4000 + n, use(0, 20, 45), second=second, visible=2, mask=mask, command=("python", "train.py", "--seed", str(n)))
+        for n in range(2)
+    )
+    devices = (samples.device(0), samples.idle_device(1) if free else samples.device(1))
+    return scene(second, devices, tuple(replace(process, **changes) for process in runs))
+
+
 # ---- H04
 
 

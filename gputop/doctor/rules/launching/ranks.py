@@ -14,7 +14,7 @@ from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Abstained, Fact, Finding
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
-from gputop.doctor.rules.support.shared import sees, siblings, utilization
+from gputop.doctor.rules.support.shared import is_twin, sees, siblings, utilization
 from gputop.frameworks import FRAMEWORKS
 from gputop.snapshot import Device, Process
 
@@ -168,6 +168,8 @@ def _free_beside(evidence: Evidence, group: RankGroup, rule: str) -> tuple[Devic
         return _abstain(rule, group, "its GPU's utilization is N/A", "a GPU that reports utilization")
     if not evidence.is_warm(group) or not all(load is not None and load.busy for load in loads) or siblings(evidence, group):
         return None
+    if any(is_twin(group, process) for uuid in group.used for process in evidence.owners(uuid)):
+        return None  # a sweep that meant to use several GPUs one run each: H03 names it
     others = [device for device in (group.visible or group.pool) if device.uuid not in group.used]
     return evidence.free(others) or None
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from gputop.command_line import script_name
 from gputop.doctor.evidence.evidence import FREE_MEMORY_BYTES, Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Abstained, Fact, Finding, Severity
 from gputop.doctor.rules.support.outputs import foreign_memory, outputs_of, quoted
 from gputop.doctor.rules.support.rule import Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.shared import is_twin, runs_same_script
 from gputop.groups import DEAD_STATES, compute_uses
 from gputop.snapshot import Device, DeviceUse, LogMatch, Process, Snapshot
 from gputop.units import bytes_text
@@ -35,7 +37,7 @@ def other_group(evidence: Evidence) -> dict[str, Judgement]:
     judged: dict[str, Judgement] = {}
     refused = {output.subject: match for output in outputs_of(evidence) if (match := foreign_memory(output)) is not None}
     for group in sorted(evidence.groups, key=_reporting_order):
-        if group.virtual or not evidence.trains(group) or all(p.environment is None for p in group.processes):
+        if not _is_judged(evidence, group) or all(p.environment is None for p in group.processes):
             continue
         # Use only NVML's list: in a container, the driver reports PIDs that differ from the container's own.
         used = {use.device_uuid for process in group.processes for use in compute_uses(process)}
@@ -44,6 +46,8 @@ def other_group(evidence: Evidence) -> dict[str, Judgement]:
             if device.uuid in judged or device.uuid not in used:
                 continue
             found = _others(evidence, own, device)
+            if group.virtual:
+                found = [(process, use) for process, use in found if is_twin(group, process) and _free_beside(evidence, group)]
             unknown = [process for process, use in found if _unmeasured(use)]
             found = [(process, use) for process, use in found if _counts(use)]
             if found:
@@ -66,15 +70,29 @@ H03 = Rule(
     window_s=H03_HOLD_S,
     threshold=(
         f"a compute context of another job with more than 1 GB or {H03_SM_PERCENT:.0f}% of the SMs on a run's GPU, "
-        f"for {H03_HOLD_S:.0f} s"
+        f"for {H03_HOLD_S:.0f} s; a warning from {H03_WARNING_PERCENT:.0f}% of the SMs on, unless it is another run of the "
+        "same script and no GPU that both see is free"
     ),
     hides=("F02", "H02"),
     mechanism=("Processes on one GPU take turns on its cores and share its memory. In DDP every rank waits for the slowest."),
     signature="A process outside the run computes, or holds memory, on a GPU that the run trains on.",
-    look_alike="A desktop's compositor; your own sweep that packs several runs on a GPU (reported as information).",
+    look_alike="A desktop's compositor; your own sweep that packs several runs on a GPU while none is free (reported as "
+    "information).",
     fix="Choose free GPUs with CUDA_VISIBLE_DEVICES, or ask the owner.",
     judge_machine=other_group,
 )
+
+
+def _is_judged(evidence: Evidence, group: RankGroup) -> bool:
+    """Return whether a group trains. Virtual GPUs are cores: only runs that could have taken one each are told of."""
+    if not group.virtual:
+        return evidence.trains(group)
+    return bool(group.masks) and evidence.is_warm(group) and (evidence.trains(group) or bool(evidence.works(group)))
+
+
+def _free_beside(evidence: Evidence, group: RankGroup) -> list[Device]:
+    """Return the free devices that the group sees and does not use."""
+    return [device for device in evidence.free(group.visible or group.pool) if device.uuid not in group.used]
 
 
 def _reporting_order(group: RankGroup) -> tuple[bool, int, str]:
@@ -109,10 +127,11 @@ def _shared(
     foreign = process.uid is None or process.uid not in group.uids
     who = process.user or (f"uid {process.uid}" if process.uid is not None else "another user")
     felt = share >= H03_WARNING_PERCENT
-    # Two runs of one script on one GPU are usually a sweep that packs its runs.
-    packed = not foreign and fixes.script_of(process.command)[0] == _script(group)
-    severity: Severity = "error" if match is not None else "warning" if felt and not packed else "info"
-    free = [other for other in evidence.free(group.pool) if other.uuid not in group.used]
+    # Several runs of one script on one GPU are a sweep. It packs its runs, unless each could have taken a GPU of its own.
+    packed = not foreign and runs_same_script(group, process)
+    spare = _free_beside(evidence, group) if all(is_twin(group, item) for item, _ in found) else []
+    severity: Severity = "error" if match is not None else "warning" if felt and (spare or not packed) else "info"
+    free = spare or [other for other in evidence.free(group.pool) if other.uuid not in group.used]
     wanted = [*(other for other in group.pool if other.uuid in group.used and other.uuid != device.uuid), *free][
         : len(group.used)
     ]
@@ -123,10 +142,14 @@ def _shared(
         id="H03",
         severity=severity,
         confidence="certain",
-        title=f"{words.gpu(device)} is shared with {f'a job of {who}' if foreign else 'another job of yours'}",
+        title=f"{len(found) + 1} runs of {_name(group)} share {words.gpu(device)}, and {words.gpus(spare)} "
+        f"{words.agree(len(spare), 'is', 'are')} free"
+        if spare
+        else f"{words.gpu(device)} is shared with {f'a job of {who}' if foreign else 'another job of yours'}",
         evidence=tuple(facts),
         cause="Processes on one GPU take turns on its SMs and share its memory. In DDP every rank waits for the slowest, "
-        "so one shared GPU slows the whole run.",
+        "so one shared GPU slows the whole run."
+        + (" Without CUDA_VISIBLE_DEVICES or a device of its own, each run takes the first GPU that it sees." if spare else ""),
         fix=_elsewhere(group, wanted, process) if free else _ps_command(process),
         refuted_by="The sharing is intentional (MPS, a small job next to a large one).",
         devices=(device.uuid,),
@@ -135,9 +158,9 @@ def _shared(
     )
 
 
-def _script(group: RankGroup) -> str:
+def _name(group: RankGroup) -> str:
     process = group.main_process
-    return fixes.script_of(process.command if process is not None else None)[0]
+    return (script_name(process.command) if process is not None else None) or "one script"
 
 
 def _neighbor(process: Process, use: DeviceUse) -> Fact:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gputop.command_line import script_words
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.findings import words
@@ -30,6 +31,26 @@ def siblings(evidence: Evidence, group: RankGroup) -> bool:
     return any(
         other.key != group.key and other.uids & group.uids and (other.used - group.used) & pool for other in evidence.groups
     )
+
+
+def runs_same_script(group: RankGroup, process: Process) -> bool:
+    """Return whether a process runs the script of the group for the same user."""
+    first = group.main_process
+    return first is not None and process.uid in group.uids and _script(process) == _script(first) != ()
+
+
+def is_twin(group: RankGroup, process: Process) -> bool:
+    """Return whether a process is another run of the group's script: what one program has forked has the same command."""
+    first, own = group.main_process, {*group.pids, *(each.pid for each in group.processes)}
+    if first is None or not own.isdisjoint((process.pid, process.ppid)):
+        return False
+    apart = process.ppid not in (None, first.ppid) or process.command != first.command
+    return apart and runs_same_script(group, process)
+
+
+def _script(process: Process) -> tuple[str, ...]:
+    words = script_words(process.command or ())
+    return words[:2] if words[:1] == ("-m",) else words[:1]
 
 
 def sees(who: str, group: RankGroup) -> Fact:

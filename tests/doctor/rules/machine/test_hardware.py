@@ -140,6 +140,19 @@ def test_h03_is_reported_once_for_two_runs_of_one_user_on_one_gpu():
     assert [(finding.id, finding.severity) for finding in said[-1]] == [("H03", "info")]
 
 
+def test_h03_names_runs_of_one_script_that_could_have_a_gpu_each():
+    (finding,) = play(hardware.two_seeds, 40)[-1]
+    assert (finding.id, finding.severity, finding.confidence) == ("H03", "warning", "certain")
+    assert finding.title == "2 runs of train.py share GPU 0, and GPU 1 is free"
+    assert finding.fix.startswith("CUDA_VISIBLE_DEVICES=1 python train.py --seed 0")
+
+
+@pytest.mark.parametrize("command", [("python", "train.py"), ("python", "-m", "lab.train")], ids=["script", "module"])
+def test_h03_takes_what_one_program_has_forked_for_one_run(command):
+    said = play(lambda second: hardware.two_seeds(second, command=command), 40)[-1]
+    assert not any("are free" in item.title or "is free" in item.title for item in said)
+
+
 # ---- H04
 
 
