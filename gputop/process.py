@@ -129,13 +129,16 @@ class Process:
     waits_in: str | None = None
     """The kernel function in which the main thread sleeps (/proc/<pid>/wchan); None while it runs or if hidden."""
     waits_for: str | None = None
-    """What the main thread waits for, by its system call: "sleep", "file", "pipe", "socket", "terminal", "events" (several at
-    once), "lock" (another thread) or "child"; None while it runs, or if hidden."""
+    """What the main thread waits for, by its system call: "sleep", "file", "file lock", "pipe", "socket", "terminal", "output"
+    (until somebody reads what it prints), "events" (several at once), "lock" (another thread) or "child"; None while it runs,
+    or if hidden."""
     waits_read_s: float | None = None
     """When ``waits_for`` was read, on the clock of ``Snapshot.monotonic_s``; None: for this snapshot, so that the record of a
     process at rest stays the same."""
     all_locked: bool | None = None
     """Whether every thread waits for another thread of the process, and none has used the CPU for two seconds."""
+    lock_held_by: int | None = None
+    """The process that holds the file lock that the main thread waits for."""
     files_written: tuple[str, ...] = ()
     """Regular files open for writing only, without gputop's own logs and journals; at most 16."""
     workers: Workers | None = None

@@ -11,7 +11,7 @@ import math
 from gputop.places import state_dir
 from gputop.sources.host import procfs, procfs_activity
 from gputop.sources.host.process_cache import Facts, reread_after_s
-from gputop.sources.host.waits import read_all_locked, read_waits_for
+from gputop.sources.host.waits import FILE_LOCK, read_all_locked, read_lock_holder, read_waits_for
 from gputop.sources.host.workers import cores_allowed
 
 READ_S = 2.0
@@ -40,6 +40,7 @@ class Evidence:
         self.waits_read_s: float | None = None
         """When ``waits_for`` was read; None if that was the newest reading."""
         self.all_locked: bool | None = None
+        self.lock_held_by: int | None = None
         self.cores_allowed: int | None = None
         self.files_written: tuple[str, ...] = ()
         self.nvidia_open: bool | None = None
@@ -62,6 +63,7 @@ class Evidence:
         if now_s < self._due_s:
             return
         self._due_s = now_s + spread * READ_S
+        self.lock_held_by = read_lock_holder(facts.stat.pid) if self.waits_for == FILE_LOCK else None
         wrote = self._read_transfers(facts)
         self.waits_in = procfs_activity.read_waits_in(facts.stat.pid) if facts.stat.state in "SD" else None
         self._read_threads(facts)

@@ -43,6 +43,9 @@ def asleep(processes: Processes) -> subprocess.Popen[str]:
         ("import queue; queue.Queue().get()", "lock"),
         ("lock = threading.Lock(); lock.acquire(); lock.acquire()", "lock"),
         ("import subprocess; child = subprocess.Popen(['sleep', '100']); os.waitpid(child.pid, 0)", "child"),
+        ("r, w = os.pipe(); os.dup2(w, 1); os.write(1, bytes(1 << 20))", "output"),
+        (f"{PAIR}os.dup2(a.fileno(), 2); os.write(2, bytes(1 << 20))", "output"),
+        ("r, w = os.pipe(); os.write(w, bytes(1 << 20))", "pipe"),
     ],
 )
 def test_what_a_process_waits_for(processes: Processes, code: str, word: str) -> None:
@@ -50,6 +53,24 @@ def test_what_a_process_waits_for(processes: Processes, code: str, word: str) ->
     eventually(lambda: waits.read_waits_for(child.pid), lambda found: found == word)
     assert word in waits.WAITS
     assert procfs.read_stat(child.pid).state == "S", "reading it stops nothing"
+
+
+LOCKS = "import fcntl; file = open({path!r}, 'w'); fcntl.{call}(file, fcntl.LOCK_EX); "
+
+
+@pytest.mark.parametrize("call", ["flock", "lockf"])
+def test_who_holds_the_lock_of_a_file_that_a_process_waits_for(processes: Processes, tmp_path: Path, call: str) -> None:
+    lock = LOCKS.format(path=str(tmp_path / "lock"), call=call)
+    holds, _ = processes.ready(f"{lock}say('ready'); time.sleep(100)")
+    waiting = [processes.ready(f"say('ready'); {lock}")[0] for _ in range(2)]
+    for child in waiting:
+        eventually(lambda pid=child.pid: waits.read_waits_for(pid), lambda found: found == "file lock")
+        assert waits.read_lock_holder(child.pid) == holds.pid
+    assert waits.read_lock_holder(holds.pid) is None
+    known, facts = evidence.Evidence(), ProcessCache().look_up(waiting[0].pid)
+    assert facts is not None
+    known.read(facts, 1000.0)
+    assert (known.waits_for, known.lock_held_by) == ("file lock", holds.pid)
 
 
 ALONE = "lock = threading.Lock(); lock.acquire(); "

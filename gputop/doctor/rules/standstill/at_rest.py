@@ -40,7 +40,7 @@ WORKS_HOLD_S = 30.0
 SLEEPS_SHARE = 0.4
 """A rank whose main thread sleeps in this share of the samples does nothing for the others (our choice)."""
 _SLEEPS = ("sleep", "terminal")
-_SERVED = ("child", "socket", "events", "pipe", "file")
+_SERVED = ("child", "socket", "events", "pipe", "file", "file lock")
 SERVED_SHARE = 0.5
 IDLE_SPAN_S = 40.0
 IDLE_SAMPLES_MIN = 30

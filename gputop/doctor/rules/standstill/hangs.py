@@ -24,6 +24,7 @@ from gputop.doctor.rules.standstill.at_rest import (
 from gputop.doctor.rules.standstill.before_steps import LIKELY_S, POSSIBLE_S, judge_start
 from gputop.doctor.rules.standstill.behind import judge_counts
 from gputop.doctor.rules.standstill.deadlock import DEADLOCK_HOLD_S, deadlock
+from gputop.doctor.rules.standstill.held_back import CROSSED_HOLD_S, UNREAD_HOLD_S, crossed_locks, unread_output
 from gputop.doctor.rules.standstill.long_pause import LONG_PAUSE_S, LONGER_THAN_PAUSES, judge_long_pause
 from gputop.doctor.rules.standstill.named import one_named
 from gputop.doctor.rules.standstill.progress import LONGER_THAN_STEPS, STOOD_MIN_S
@@ -63,6 +64,9 @@ def hang(evidence: Evidence, group: RankGroup) -> Judgement:
     stopped = [member for member in group.members if member.process is not None and _is_stopped(member.process)]
     if stopped:
         return _stopped(group, stopped)
+    held_back = unread_output(evidence, group) or crossed_locks(evidence, group)
+    if held_back is not None:
+        return held_back
     stalls = {rank: (member, stall) for rank, (member, stall) in standstills(group).items() if not stall.early}
     late = collective_counts.behind(evidence, group) if stalls or not evidence.progressing(group) else None
     if late is not None and not any(is_paused(stall) for _, stall in stalls.values()):
@@ -118,6 +122,9 @@ G01 = Rule(
         "by /proc or the ranks' TCP connections, a rank may be behind, and all others wait for a thread: it is named, without "
         f"output after {LOCK_HOLD_S:.0f} s, {REST_HOLD_S:.0f} s if none was seen to work, or {FED_HOLD_S:.0f} s if it works",
         f"some ranks have connected and then waited for {IDLE_SPAN_S:.0f} s, while the others make steps (possible)",
+        f"for {STOOD_MIN_S:.0f} s and {UNREAD_HOLD_S:.0f} s more, a process waits until somebody reads what it prints (likely)",
+        f"a rank waits for a file lock of a rank that waits for a thread, for {STOOD_MIN_S:.0f} s and {CROSSED_HOLD_S:.0f} s "
+        "more (likely)",
         f"no step ends, and for {DEADLOCK_HOLD_S:.0f} s every thread of a process waits for another one of the same process "
         "(likely)",
         "a single process that is no session makes no step, uses no CPU, disk or GPU, and waits for one thing for "

@@ -19,7 +19,7 @@ from gputop.whereabouts.verdict import Perhaps, perhaps_behind
 from gputop.whereabouts.words import agree, who
 from gputop.whereabouts.words import wait as waits
 
-_SERVED = ("child", "socket", "pipe", "file")
+_SERVED = ("child", "socket", "pipe", "file", "file lock")
 """Waits for something outside the process. Events count as well, unless its loader workers make them."""
 
 

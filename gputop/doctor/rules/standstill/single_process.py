@@ -48,7 +48,10 @@ _WAITS: Mapping[str, _Wait] = {
         "for time to pass, again and again",
         "A loop looks for something that does not come: a file, a lock, a free port, another job's result.",
     ),
-    "file": _Wait("for a file", "A file system does not answer, or another process holds the lock of a file."),
+    "file": _Wait("for a file", "A file system does not answer."),
+    "file lock": _Wait(
+        "for the lock of a file", "Another process holds the lock, here or on another machine: it works, or hangs."
+    ),
     "events": _Wait(
         "for an event that does not come",
         "It waits for several things at once: loader workers, connections, or other processes.",
@@ -102,6 +105,7 @@ def single_process_hangs(evidence: Evidence, group: RankGroup) -> Judgement:
                 number,
                 f"/proc/{process.pid}/syscall",
             ),
+            *([] if process.lock_held_by is None else [_held(process.lock_held_by)]),
             Fact(f"it uses {process.cpu_percent:.0f}% of a core", process.cpu_percent, f"/proc/{process.pid}/stat"),
             *utilization(evidence, tracked.used_devices(group)),
         ],
@@ -111,6 +115,10 @@ def single_process_hangs(evidence: Evidence, group: RankGroup) -> Judgement:
         "It is done and waits on purpose, or the next round of work has yet to begin.",
     )
     return Suspicion(finding, wait.hold_s)
+
+
+def _held(pid: int) -> Fact:
+    return Fact(f"process {pid} holds the lock", pid, "/proc/locks")
 
 
 def _is_served(process: Process) -> bool:
