@@ -302,8 +302,8 @@ class Sampler:
         return self._lasting.poll(runs)
 
     def _launcher_texts(self, runs: tuple[Run, ...], processes: tuple[Process, ...]) -> tuple[LogMatch, ...]:
-        """Return why launchers ended before a rank of theirs was seen."""
-        pids = self._host.own_launchers
+        """Return why launchers, and scripts without one, ended before a rank of theirs was seen."""
+        pids = self._host.own_launchers | self._host.young
         if self._launcher_ends is None:
             if not pids or not self.explained:
                 return ()
@@ -311,6 +311,7 @@ class Sampler:
 
             self._launcher_ends = LauncherEnds()
         with_ranks = {process.launcher.pid for process in processes if process.launcher is not None}
+        with_ranks |= {process.pid for process in processes}
         return self._launcher_ends.poll(pids, with_ranks, {rank.pid for run in runs for rank in run.ranks if rank.pid})
 
     def _launch_parts(self) -> tuple[LaunchPart, ...]:

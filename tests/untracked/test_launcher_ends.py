@@ -1,7 +1,9 @@
-"""Launchers that end before a rank of theirs was seen: what they print explains it, attached to nothing but their output."""
+"""Launchers and scripts that end before a rank was seen: what they print explains it, attached to nothing but their output."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -12,9 +14,10 @@ import pytest
 
 from gputop.agent.sampler import Sampler
 from gputop.doctor.diagnosis import Doctor
+from gputop.sources.host import procfs, unlisted
 from gputop.sources.virtual import VirtualSource
 from gputop.untracked.unfollowed.launcher_ends import LauncherEnds
-from tests.real_processes import eventually
+from tests.real_processes import Processes, eventually
 
 PRINTS = """
 import sys
@@ -110,3 +113,83 @@ def test_the_doctor_names_why_a_launcher_failed(torchrun: Callable[[str], Launch
     found = eventually(named, bool)
     source.close()
     assert "trian.py" in found[0]
+
+
+RAISED = """\
+Traceback (most recent call last):
+  File "train.py", line 9, in <module>
+    main()
+  File "train.py", line 6, in main
+    config = json.load(open("config.json"))
+FileNotFoundError: [Errno 2] No such file or directory: 'config.json'
+"""
+
+
+@pytest.fixture
+def sampler() -> Iterator[Sampler]:
+    source = VirtualSource(2)
+    source.start(0.1)
+    yield Sampler(source, 0.1)
+    source.close()
+
+
+def told(sampler: Sampler, doctor: Doctor, pid: int) -> list[str]:
+    return [item.title for item in doctor.observe(sampler.take()) if item.run is not None and f"-{pid}-" in item.run]
+
+
+def test_the_doctor_names_why_an_mpirun_failed(sampler: Sampler, tmp_path: Path) -> None:
+    """It is no Python, and so no process that gputop looks at for another reason."""
+    program = shutil.copy(os.path.realpath("/bin/sh"), tmp_path / "mpirun")
+    with (tmp_path / "train.log").open("w") as out:
+        process = subprocess.Popen(
+            [program, "-c", "cat; exit 1", "mpirun"], stdin=subprocess.PIPE, stdout=out, stderr=out, text=True
+        )
+    eventually(lambda: (sampler.take(), sampler._host.own_launchers)[1], lambda found: process.pid in found)
+    process.communicate(RAISED)
+    doctor = Doctor()
+    found = eventually(lambda: told(sampler, doctor, process.pid), bool)
+    assert found[0] == "The script failed with FileNotFoundError at train.py:6 (main)"
+
+
+@pytest.mark.parametrize(
+    ("environment", "seen"), [({}, True), ({"GPUTOP_LAUNCH_ID": "launch-1"}, False)], ids=["bare", "gputop run"]
+)
+def test_the_doctor_names_why_a_script_failed_at_once(
+    sampler: Sampler,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    environment: dict[str, str],
+    seen: bool,
+) -> None:
+    monkeypatch.setattr(unlisted, "TRAINING_AGE_S", 600.0)  # a crowded machine makes the process old before it is seen
+    monkeypatch.setattr(unlisted, "YOUNG_MAX", 64)  # and starts others meanwhile
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import mmap, sys\n"
+        f"file = open({Processes(tmp_path).library()!r}, 'rb')\n"
+        "mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)\n"
+        "sys.stderr.write(sys.stdin.read())\n"
+        "sys.exit(1)\n"
+    )
+    with (tmp_path / "train.log").open("w") as out:
+        process = subprocess.Popen(
+            [sys.executable, str(script)],
+            stdin=subprocess.PIPE,
+            stdout=out,
+            stderr=out,
+            text=True,
+            env={**os.environ, **environment},
+        )
+    eventually(lambda: (sampler.take(), procfs.read_torch_maps(process.pid))[1], lambda found: found and found.torch)
+    monkeypatch.setattr(unlisted, "SCAN_S", 0.0)
+    young = [(sampler.take(), sampler._host.young)[1] for _ in range(3)]
+    if not seen:
+        assert all(process.pid not in found for found in young)
+        process.kill()
+        process.communicate()
+        return
+    eventually(lambda: (sampler.take(), sampler._host.young)[1], lambda found: process.pid in found)
+    process.communicate(RAISED)
+    doctor = Doctor()
+    found = eventually(lambda: told(sampler, doctor, process.pid), bool)
+    assert found[0] == "The script failed with FileNotFoundError at train.py:6 (main)"

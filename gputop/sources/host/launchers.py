@@ -43,6 +43,8 @@ _MODULES = {
 _FILES = {f"/{module.replace('.', '/')}.py": name for module, name in _MODULES.items() if "." in module}
 _WITH_SUBCOMMAND = {"accelerate": "launch", "accelerate.commands.accelerate_cli": "launch"}
 _OF_PYTHON = ("torchrun", "accelerate", "deepspeed")
+PROGRAMS = frozenset(program for program, name in _PROGRAMS.items() if name not in _OF_PYTHON)
+"""The names of program files that start ranks: srun, mpirun and the like. Others are scripts that Python runs."""
 _STEPS_WITHOUT_RANKS = (".batch]", ".extern]", ".interactive]")
 """Slurm steps that run the job's script or a shell just once."""
 

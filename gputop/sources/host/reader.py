@@ -138,6 +138,11 @@ class HostReader:
         """This user's torchruns and the like, other than jobs', as of the last call of ``read_processes``."""
         return self._unlisted.own_launchers
 
+    @property
+    def young(self) -> frozenset[int]:
+        """This user's processes that have just begun to import torch, as of the last call of ``read_processes``."""
+        return self._unlisted.young
+
     def own_memory_bytes(self) -> int | None:
         """Return this process's resident memory."""
         return procfs.read_own_memory()

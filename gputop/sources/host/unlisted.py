@@ -7,7 +7,7 @@ search keeps. Imports only the standard library, gputop's records and its neighb
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from itertools import chain
+from itertools import chain, islice
 
 from gputop.command_line import is_tool
 from gputop.groups import WORKER_NAME
@@ -32,6 +32,8 @@ TRAINING_LINGER_S = 30.0
 TRAINING_LINGER_MAX_S = 600.0
 """How long such a process stays listed after it was last this busy: an evaluation, an upload or a hang is not the end. At least
 the first, and as long as it was this busy, up to the second."""
+YOUNG_MAX = 8
+"""At most so many processes that have just started, the newest ones, are examined in one search (our choice)."""
 STOPPED_STATE = "T"
 """A signal has stopped the process: it counts as training if it used the CPU for ``TRAINING_AGE_S``."""
 
@@ -45,7 +47,9 @@ class UnlistedTrainings:
         self.launchers: tuple[WaitingLauncher, ...] = ()
         """The launchers that wait for other nodes: this user's, then those of others."""
         self.own_launchers: frozenset[int] = frozenset()
-        """This user's torchruns and the like that gputop did not start as jobs, with or without ranks."""
+        """This user's torchruns, mpiruns and the like that gputop did not start as jobs, with or without ranks."""
+        self.young: frozenset[int] = frozenset()
+        """This user's Python processes that import torch and that nothing lists yet: a script may fail within seconds."""
         self.written_by_children: dict[int, int] = {}
         """PID of a shown process -> the bytes that the Python processes that it started write to disks, without its loader's
         workers and without shown ones: a helper may write its checkpoints."""
@@ -111,7 +115,11 @@ class UnlistedTrainings:
         self.written_by_children = _written_by_children(pythons, shown)
         found = self._python_launchers.find(pythons)
         launchers = [facts for facts in pythons if facts.stat.pid in found]
+        looked_up = (self._cache.look_up_if_readable(pid, now_s) for pid in self._cache.launchers)
+        launchers += [facts for facts in looked_up if facts is not None]
         self.own_launchers = frozenset(facts.stat.pid for facts in launchers if not self._is_of_a_job(facts))
+        young = (facts for facts in reversed(pythons) if facts.age_s < TRAINING_AGE_S and facts.stat.pid not in shown | found)
+        self.young = frozenset(facts.stat.pid for facts in islice(young, YOUNG_MAX) if self._is_young(facts, listed, now_s))
         self._forking = _parents_of_copies(pythons, shown - set(tracked))
 
     def _queued_percent(self, facts: Facts, before: tuple[int, float] | None, now_s: float) -> float:
@@ -127,6 +135,17 @@ class UnlistedTrainings:
         if before is None:
             return 0.0
         return 100 * (queued_ns - before[0]) / 1e9 / max(now_s - before[1], procfs.MIN_PERIOD_S)
+
+    def _is_young(self, facts: Facts, listed: Collection[int], now_s: float) -> bool:
+        """Return whether a process that has just started prints to a file or a pipe, and imports torch to train.
+
+        What gputop has started says itself why it ended.
+        """
+        if not procfs_activity.prints_away(facts.stat.pid) or not self._cache.torch_mapped(facts, now_s):
+            return False
+        environment = self._cache.environment(facts)
+        ours = environment is not None and (environment.gputop_launch_id or environment.gputop_job_id) is not None
+        return not ours and self._may_train(facts, listed)
 
     def _is_of_a_job(self, facts: Facts) -> bool:
         environment = self._cache.environment(facts)

@@ -1,6 +1,7 @@
-"""Launchers that end before one of their ranks was seen, and what they print: a port that is taken, a missing script.
+"""Launchers and scripts that end before a rank was seen, and what they print: a port that is taken, a missing file.
 
-A rank that fails within a second is not seen either, but its launcher reports it. Only output that goes to a file is read, and
+A rank that fails within a second is not seen either, but its launcher reports it. A script without a launcher is known once
+it imports torch, which takes seconds. Only output that goes to a file is read, and
 only once the launcher has ended, by a thread of its own: a network file system that hangs blocks nothing else.
 """
 
@@ -28,7 +29,10 @@ READ_S = 10.0
 
 @dataclass(slots=True)
 class _Alone:
-    """A launcher without ranks so far. ``as_found``: the state of its output when it was first seen."""
+    """A launcher without ranks so far, or a script that has just started.
+
+    ``as_found``: the state of its output when it was first seen.
+    """
 
     run_id: str
     start_ticks: int
@@ -47,7 +51,7 @@ class _Ended:
 
 
 class LauncherEnds:
-    """Notices launchers that end without ranks, and explains what they print."""
+    """Notices launchers that end without ranks, and scripts that end at once, and explains what they print."""
 
     def __init__(self) -> None:
         """Nothing is read before ``poll``."""
@@ -59,8 +63,8 @@ class LauncherEnds:
         """Return the error texts of launchers that have ended lately. An unexpected error of the reading is raised once.
 
         Args:
-            pids: the live launchers of this user.
-            with_ranks: those that are known to have started ranks; their output is that of these runs.
+            pids: the live launchers and young scripts of this user.
+            with_ranks: launchers that are known to have started ranks, and listed processes; their output is that of runs.
             recorded: processes that have written a journal, which says why they ended.
         """
         failure, self._failure = self._failure, None
