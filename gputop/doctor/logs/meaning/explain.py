@@ -95,21 +95,28 @@ def explain(scans: Sequence[LogScan], run: str | None = None, failed: bool = Fal
     elif root is None and consequences:
         findings.append(_consequence_alone(consequences, scans, launcher))
     ended = bool(findings)
-    titles = {finding.title for finding in findings}
+    findings += _remarks(seen, root, {finding.title for finding in findings})
+    return Explanation(root, tuple(replace(finding, run=run) for finding in findings), consequences, ended, unproven)
+
+
+def _remarks(seen: Sequence[Observation], root: Observation | None, titles: set[str]) -> list[Finding]:
+    """Return what the run survived, and what is only worth knowing; ``titles``: those of findings that say why it ended."""
+    findings = []
     habits = {shape_of(root)} if root is not None else set()
     for item in seen:
         shown = item.went_on or (item.pattern is not None and (item.pattern.kind == HINT or item.warned))
-        if shown and item is not root and not item.failure and not (item.survived and shape_of(item) in habits):
-            habits.add(shape_of(item))
-            finding = finding_of(item)
-            if item.earlier_start:
-                finding = replace(finding, severity="info")
-            elif finding.severity == "error":
-                finding = replace(finding, severity="warning")
-            if finding.title not in titles:
-                titles.add(finding.title)
-                findings.append(finding)
-    return Explanation(root, tuple(replace(finding, run=run) for finding in findings), consequences, ended, unproven)
+        if not shown or item is root or item.failure or (item.survived and shape_of(item) in habits):
+            continue
+        habits.add(shape_of(item))
+        finding = finding_of(item)
+        if item.earlier_start:
+            finding = replace(finding, severity="info")
+        elif finding.severity == "error":
+            finding = replace(finding, severity="warning")
+        if finding.title not in titles:
+            titles.add(finding.title)
+            findings.append(finding)
+    return findings
 
 
 def _last_word(scans: Sequence[LogScan], consequences: Sequence[Observation], launcher: Root | None) -> Word | None:

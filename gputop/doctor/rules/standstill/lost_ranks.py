@@ -185,26 +185,7 @@ def _dead(
     # Whoever sent a SIGTERM to one rank of several has ended just that rank.
     follows = is_consequence(first, texts) and (not alive or first.exit_code != -15) and not others_go_on
     how = _how(first)
-    facts = [Fact(f"rank {first.rank} (process {first.pid}) {how}", first.exit_code, "journal")]
-    if failure is not None:
-        facts.append(Fact(f"its error: {failure.type}: {failure.message}", failure.where, "journal: error"))
-    if follows:
-        facts.append(Fact("that follows from the end of another rank, which nothing here recorded", None, "journal, output"))
-    if alive:
-        names, one = words.ranks([rank.rank for rank in alive]), len(alive) == 1
-        does = "goes on" if one and others_go_on else "go on" if others_go_on else "lives" if one else "live"
-        still = min(evidence.stood_s(run.run_id, rank.rank) for rank in alive)
-        facts.append(
-            Fact(f"{names} {does}: steps advance", len(alive), "journal")
-            if others_go_on
-            else Fact(f"{names} {does}, without a step for {still:.0f} s", len(alive), "journal")
-        )
-    later = [rank.rank for rank in bad if rank is not first]
-    if later and not others_go_on:
-        consequence = words.agree(len(later), "its error is a consequence", "their errors are a consequence")
-        facts.append(Fact(f"{words.ranks(later)} ended after it, so {consequence}", later, "journal"))
-    if output is not None:
-        facts += [quoted(match) for match in output.matches[:1] if match.cascade or match.pattern in _DEATH_ONLY]
+    facts = _facts_of_end(evidence, run, first, bad, alive, output, follows=follows, others_go_on=others_go_on)
     title = f"Rank {first.rank} {how}, {_TITLES[others]}{'; the first cause was not seen' if follows else ''}"
     command = (
         fixes.own_command(group)
@@ -235,6 +216,42 @@ def _dead(
     )
     # That the others wait has been watched for STILL_S. A run that is gone may still be printing why.
     return Suspicion(finding, 0.0 if others == "wait" else 2.0)
+
+
+def _facts_of_end(
+    evidence: Evidence,
+    run: Run,
+    first: Rank,
+    bad: list[Rank],
+    alive: list[Rank],
+    output: Output | None,
+    *,
+    follows: bool,
+    others_go_on: bool,
+) -> list[Fact]:
+    """Return how the first rank ended, what the others do since, and what was printed about it."""
+    failure = model_facts.failure(first)
+    facts = [Fact(f"rank {first.rank} (process {first.pid}) {_how(first)}", first.exit_code, "journal")]
+    if failure is not None:
+        facts.append(Fact(f"its error: {failure.type}: {failure.message}", failure.where, "journal: error"))
+    if follows:
+        facts.append(Fact("that follows from the end of another rank, which nothing here recorded", None, "journal, output"))
+    if alive:
+        names, one = words.ranks([rank.rank for rank in alive]), len(alive) == 1
+        does = "goes on" if one and others_go_on else "go on" if others_go_on else "lives" if one else "live"
+        still = min(evidence.stood_s(run.run_id, rank.rank) for rank in alive)
+        facts.append(
+            Fact(f"{names} {does}: steps advance", len(alive), "journal")
+            if others_go_on
+            else Fact(f"{names} {does}, without a step for {still:.0f} s", len(alive), "journal")
+        )
+    later = [rank.rank for rank in bad if rank is not first]
+    if later and not others_go_on:
+        consequence = words.agree(len(later), "its error is a consequence", "their errors are a consequence")
+        facts.append(Fact(f"{words.ranks(later)} ended after it, so {consequence}", later, "journal"))
+    if output is not None:
+        facts += [quoted(match) for match in output.matches[:1] if match.cascade or match.pattern in _DEATH_ONLY]
+    return facts
 
 
 _TITLES = {
