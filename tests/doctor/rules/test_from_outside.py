@@ -246,6 +246,36 @@ def test_a_process_that_waits_for_its_own_thread_or_program_may_hang_after_minut
     assert next(second for second, item in enumerate(said) if item is not None) >= 40 + 100
 
 
+def with_loader(scene: Scene, workers: Workers) -> Scene:
+    def scene_with(second: int) -> Snapshot:
+        shot = scene(second)
+        return replace(shot, processes=tuple(replace(item, workers=workers) for item in shot.processes))
+
+    return scene_with
+
+
+IDLE_WORKERS = Workers(2, 0.0, pids=(4100, 4101))
+before_a_batch = scenes.outside(always("events"), printed=False, percent=lambda number, second: 0.0)
+
+
+def test_a_process_that_waits_for_idle_loader_workers_is_told_so() -> None:
+    finding = told(with_loader(scenes.stops_and(always("events")), IDLE_WORKERS), "G01", 90)
+    assert finding is not None
+    assert finding.title == "The training may hang: process 4000 waits for its loader workers, which use no CPU"
+    assert "py-spy dump --pid 4100" in finding.fix
+    first = told(with_loader(before_a_batch, IDLE_WORKERS), "G01", 100)
+    assert first is not None
+    assert first.title == "The training has not begun: process 4000 waits for its loader workers, which use no CPU"
+    assert {finding.confidence, first.confidence} == {"possible"}
+
+
+def test_loader_workers_that_work_or_download_for_a_minute_do_not_hang() -> None:
+    assert told(with_loader(before_a_batch, IDLE_WORKERS), "G01", 60) is None, "a minute of downloading is usual"
+    assert told(with_loader(before_a_batch, Workers(2, 60.0, pids=(4100, 4101))), "G01", 120) is None
+    assert told(with_loader(before_a_batch, Workers(2, 0.0, blocked=1, pids=(4100, 4101))), "G01", 120) is None
+    assert told(before_a_batch, "G01", 120) is None, "it may wait for anything"
+
+
 def test_a_process_that_waits_on_purpose_does_not_hang() -> None:
     assert told(scenes.sleeps, "G01", 100) is None, "steps end"
     assert told(scenes.stops_and(taking_turns("socket", "runs")), "G01", 100) is None, "it works in between"

@@ -28,7 +28,7 @@ from gputop.doctor.rules.standstill.held_back import CROSSED_HOLD_S, UNREAD_HOLD
 from gputop.doctor.rules.standstill.long_pause import LONG_PAUSE_S, LONGER_THAN_PAUSES, judge_long_pause
 from gputop.doctor.rules.standstill.named import one_named
 from gputop.doctor.rules.standstill.progress import LONGER_THAN_STEPS, STOOD_MIN_S
-from gputop.doctor.rules.standstill.single_process import OTHERS_HOLD_S, OWN_HOLD_S, single_process_hangs
+from gputop.doctor.rules.standstill.single_process import FIRST_HOLD_S, OTHERS_HOLD_S, OWN_HOLD_S, single_process_hangs
 from gputop.doctor.rules.standstill.spinning import (
     FALLEN_SHARE,
     HANG_SYMPTOMS,
@@ -128,8 +128,8 @@ G01 = Rule(
         f"no step ends, and for {DEADLOCK_HOLD_S:.0f} s every thread of a process waits for another one of the same process "
         "(likely)",
         "a single process that is no session makes no step, uses no CPU, disk or GPU, and waits for one thing for "
-        f"{OTHERS_HOLD_S:.0f} s more ({OWN_HOLD_S:.0f} s for a thread or program of its own, possible), or for input before "
-        "its first step",
+        f"{OTHERS_HOLD_S:.0f} s more ({OWN_HOLD_S:.0f} s for a thread or program of its own, possible), or for input, or "
+        f"{FIRST_HOLD_S:.0f} s for loader workers that use no CPU, before its first step",
     ),
     hides=HANG_SYMPTOMS,
     mechanism=(

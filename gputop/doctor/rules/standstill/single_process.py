@@ -16,12 +16,14 @@ from gputop.doctor.rules.standstill.progress import STOOD_MIN_S, standing
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
 from gputop.doctor.rules.support.shared import utilization
-from gputop.snapshot import Process
+from gputop.snapshot import Process, Workers
 
 WAITS_SHARE = 0.8
 """The main thread waits for one and the same thing in this share of the samples (our choice)."""
 OTHERS_HOLD_S = 15.0
 """Added to the time for which no step has ended, if it waits for something outside of it (our choice)."""
+FIRST_HOLD_S = 60.0
+"""The same before the first step, if its loader workers use no CPU: they may download (our choice)."""
 OWN_HOLD_S = 90.0
 """The same if the process waits for a thread or a program of its own, which may upload, save or evaluate (our choice)."""
 
@@ -69,10 +71,20 @@ _WAITS: Mapping[str, _Wait] = {
 }
 
 
+_FOR_WORKERS = _Wait(
+    "for its loader workers, which use no CPU",
+    "A worker hangs: it has inherited a lock that a thread held when it was forked (OpenCV, tokenizers, logging, a thread of "
+    "the script), or it waits for a file, a server or a queue.",
+)
+_FROM_WORKERS = ("events", "pipe")
+"""What a process waits for whose loader workers bring no batch."""
+
+
 def single_process_hangs(evidence: Evidence, group: RankGroup) -> Judgement:
     """Judge G01 for a single untracked process: no step ends, and it computes, reads and writes nothing.
 
-    A question at the terminal stops it before its first step, too: whether to run a model's code, or which account to use.
+    A question at the terminal stops it before its first step, too: whether to run a model's code, or which account to use. So
+    do loader workers that hang.
     """
     process = group.members[0].process if len(group.members) == 1 else None
     if group.run is not None or process is None or tracked.world(group) > 1 or is_session(process.command):
@@ -82,16 +94,18 @@ def single_process_hangs(evidence: Evidence, group: RankGroup) -> Judgement:
         return None
     samples = evidence.still.samples(process, STOOD_MIN_S, at_rest.SAMPLES_MIN)
     word, number = next(iter(samples.most_common(1)), ("", 0))
+    workers = process.workers if word in _FROM_WORKERS else None
+    begins = stands is None and not any(rank.step for rank in logged.ranks_of(group))
     if (
         word not in _WAITS
-        or (stands is None and (word != "terminal" or any(rank.step for rank in logged.ranks_of(group))))
+        or (stands is None and not (begins and (word == "terminal" or workers is not None)))
         or samples.total() < at_rest.SAMPLES_MIN
         or number < WAITS_SHARE * samples.total()
     ):
         return None
     if _is_served(process) or at_rest.may_be_fed(evidence, group) or not _gpus_rest(evidence, group):
         return None
-    wait = _WAITS[word]
+    wait = _WAITS[word] if workers is None else _FOR_WORKERS
     finding = tracked.about(
         group,
         "G01",
@@ -110,11 +124,16 @@ def single_process_hangs(evidence: Evidence, group: RankGroup) -> Judgement:
             *utilization(evidence, tracked.used_devices(group)),
         ],
         wait.cause,
-        f"py-spy dump --pid {process.pid}  # the line that waits\n"
-        f"ss -tnp | grep pid={process.pid},  # and whom it is connected to",
+        f"py-spy dump --pid {process.pid}  # the line that waits\n{_look_further(process, workers)}",
         "It is done and waits on purpose, or the next round of work has yet to begin.",
     )
-    return Suspicion(finding, wait.hold_s)
+    return Suspicion(finding, FIRST_HOLD_S if workers is not None and begins else wait.hold_s)
+
+
+def _look_further(process: Process, workers: Workers | None) -> str:
+    if workers is not None and workers.pids:
+        return f"py-spy dump --pid {workers.pids[0]}  # a worker's; if it is a lock: multiprocessing_context='spawn'"
+    return f"ss -tnp | grep pid={process.pid},  # and whom it is connected to"
 
 
 def _held(pid: int) -> Fact:
