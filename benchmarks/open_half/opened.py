@@ -125,4 +125,37 @@ PROGRAMS: tuple[Program, ...] = (
     ),
     # Anomaly detection is on. The settings and a warning of torch's are printed.
     Program(_case("tides", ("E05",)), with_python("tides")),
+    # The gradient of a table of 180 000 items is dense: 46 MB for 128 rows. Traffic on the loopback; stacks: backward.
+    Program(_case("whole-vocabulary", ("E06",), acceptable=("C12", "C16", "E02")), with_torchrun("whole_vocabulary"), 2),
+    # Weights in bfloat16 are larger than 256 updates: they stay as they are, and so does the printed loss.
+    Program(_case("saves-half-the-memory", ("J03",)), with_python("saves_half_the_memory")),
+    # The sign of the policy's loss is wrong: the printed return falls from 20 to 9.
+    Program(
+        _case("balances-a-pole", (ANY,), r"\b(returns?|rewards?)\b|not learn|does not improve|gets? worse", ("J02", "J03")),
+        with_python("balances_a_pole"),
+    ),
+    # The average of the weights is never written back: the training loss falls, and val_loss and val_acc stay.
+    Program(
+        _case("skin-lesions", (ANY,), r"val_(loss|acc)|validation (loss|accuracy)|\bEMA\b|averaged? (model|weights)", ("J03",)),
+        with_python("skin_lesions"),
+    ),
+    # gzip is pinned to the core of rank 1, which gets half of it. top shows both, and rank 0 waits in its backward.
+    Program(
+        _case("export-on-core-one", ("F02",), acceptable=("D02", "D03", "F03", "F04", "F05")),
+        ("bash", "export_on_core_one.sh"),
+        2,
+    ),
+    # Memory grows during the first epoch, up to a size that is printed.
+    Program(_case("healthy-keeps-decoded-pictures"), with_python("keeps_decoded_pictures")),
+    # The teacher's names begin with "module.", and strict=False hides it: the missing keys and its accuracy are printed.
+    Program(
+        _case(
+            "teacher-of-strangers",
+            ("C13", "module_prefix", "state_dict_names", ANY),
+            r"module\.|missing|state_dict|strict",
+            ("J03",),
+        ),
+        ("bash", "teacher_of_strangers.sh"),
+        2,
+    ),
 )
