@@ -41,7 +41,8 @@ def share_of_data(evidence: Evidence, group: RankGroup) -> float | None:
     """Return the share of time that the median rank waits for data (the lower median of an even number).
 
     If only one rank waits, it is a straggler, and the loaders in general are fine. The first batches of an epoch are left
-    out: starting workers slows down the first one, and the batches prefetched meanwhile speed up the next ones.
+    out: starting workers slows down the first one, and the batches prefetched meanwhile speed up the next ones. So is the
+    first pass over the data once there are enough later steps: a data set may keep what it has read.
     """
     if "data_waits.share" not in evidence.memo:
         evidence.memo["data_waits.share"] = {}
@@ -57,6 +58,10 @@ def share_of_data(evidence: Evidence, group: RankGroup) -> float | None:
 def _share(evidence: Evidence, group: RankGroup, rank: int, loader: Loader | None) -> float | None:
     series = evidence.series(group.run_id, rank, DATA)
     steps = windows.newest(evidence, group, rank, STEP)
+    again = second_pass(evidence, group, rank)
+    if again is not None:
+        later = windows.since(steps, again)
+        steps = later if len(later) >= STEPS_MIN else steps
     if not series or len(steps) < STEPS_MIN:
         return None
     firsts = beginnings(evidence, group, rank)
@@ -90,11 +95,37 @@ def _without(steps: PointSeries, firsts: Sequence[int], batches: int) -> PointSe
 
 def beginnings(evidence: Evidence, group: RankGroup, rank: int) -> list[int]:
     """Return the first step of each kept epoch except the first one."""
-    # The automatic epoch has the same steps as the automatic waits with which it is compared.
-    epochs = evidence.series(group.run_id, rank, AUTOMATIC_PREFIX + EPOCH) or evidence.series(group.run_id, rank, EPOCH)
+    epochs = _epochs(evidence, group, rank)
     if not epochs or min(epochs.values) == max(epochs.values):
         return []
     return [after.step for before, after in itertools.pairwise(epochs) if after.value > before.value]
+
+
+def second_pass(evidence: Evidence, group: RankGroup, rank: int) -> int | None:
+    """Return the first kept step of a pass over the data that is not the first one; None if there is none yet.
+
+    The automatic epoch counts the passes from 0 on. If the script counts them from 1 on, all steps belong to a later pass.
+    """
+    return next((point.step for point in _epochs(evidence, group, rank) if point.value > 0), None)
+
+
+def is_first_pass(evidence: Evidence, group: RankGroup) -> bool:
+    """Return whether every rank is known to be in its first pass over the data, or has made few steps since."""
+    ranks = [rank.rank for rank in group.run.ranks if rank.state in LIVE_STATES] if group.run is not None else []
+    return bool(ranks) and all(_is_first_pass(evidence, group, rank) for rank in ranks)
+
+
+def _is_first_pass(evidence: Evidence, group: RankGroup, rank: int) -> bool:
+    epochs = _epochs(evidence, group, rank)
+    if not epochs or min(epochs.values) > 0:
+        return False
+    again = second_pass(evidence, group, rank)
+    return again is None or len(windows.since(windows.newest(evidence, group, rank, STEP), again)) < STEPS_MIN
+
+
+def _epochs(evidence: Evidence, group: RankGroup, rank: int) -> PointSeries:
+    # The automatic epoch has the same steps as the automatic waits with which it is compared.
+    return evidence.series(group.run_id, rank, AUTOMATIC_PREFIX + EPOCH) or evidence.series(group.run_id, rank, EPOCH)
 
 
 def first_batches(evidence: Evidence, group: RankGroup, rank: int) -> tuple[list[float], float] | None:

@@ -21,6 +21,7 @@ from gputop.doctor.rules.pace.saves import SPAN_S as READS_SPAN_S
 from gputop.doctor.rules.pace.saves import mostly_writes
 from gputop.doctor.rules.pace.steady_files import READ_MIN_BYTES, READ_PER_CPU_S, reads_all_the_time
 from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support.first_pass import KNOWN_S, Keeping, keeps_what_it_reads
 from gputop.doctor.rules.support.rule import RARELY_S, SELDOM_S, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.shared import cores_per_rank, utilization
 from gputop.units import bytes_text
@@ -96,18 +97,21 @@ def loader_bound(evidence: Evidence, group: RankGroup) -> Judgement:
             f"DataLoader(..., num_workers={max(1, wanted)}, pin_memory=True, persistent_workers=True, prefetch_factor=4)"
             f"  # {cores} cores per rank"
         )
+    keeping, grown = keeps_what_it_reads(evidence, group)
+    if keeping is Keeping.YES:
+        why = f"{why} If the data set keeps what it has decoded, this ends with the first pass."
     finding = tracked.about(
         group,
         "D01",
-        "error" if share >= SEVERE_SHARE else "warning",
-        "certain",
+        "error" if share >= SEVERE_SHARE and keeping is not Keeping.YES else "warning",
+        "possible" if keeping is Keeping.YES else "certain",
         f"The GPUs wait for data: {share:.0%} of the time",
-        facts,
+        [*facts, *grown],
         why,
         fix,
         "The share of phase/data in step_s is below 15% over the newest steps.",
     )
-    return Suspicion(finding, 3.0)
+    return Suspicion(finding, KNOWN_S if keeping is Keeping.NOT_KNOWN else 3.0)
 
 
 def copies(evidence: Evidence, group: RankGroup) -> Judgement:
@@ -249,6 +253,8 @@ D01 = Rule(
     threshold=(
         f"waiting for data takes {WARN_SHARE:.0%} of the time (severe: {SEVERE_SHARE:.0%}), by sums over {STEPS_MIN} or more "
         "steps, on the median rank",
+        f"in the first pass over the data this is only possible if the process has lately grown in memory, reading by reading, "
+        f"for {KNOWN_S - 5:.0f} s: it may keep what it reads. Once there are {STEPS_MIN} later steps, that pass does not count",
         f"by times that the run logs itself: {OWN_SHARE:.0%} (likely)",
         f"{OWN_WORK_SHARE:.0%} of each step passes outside all phases, with GPUs below {BUSY_PERCENT:.0f}% (possible); a line "
         "of the script is named if it is mostly seen there",
@@ -264,7 +270,10 @@ D01 = Rule(
         "The loader does not prepare batches as fast as the GPU uses them: it has no workers or too few, or decoding is slow."
     ),
     signature=("Waiting for data takes 15% of the time or more; from outside, the GPUs work in bursts and the loader is busy."),
-    look_alike="E01 and E02 (the wait for data is short); F01 (only one rank waits).",
+    look_alike=(
+        "E01 and E02 (the wait for data is short); F01 (only one rank waits); a data set that keeps what it decodes, and is "
+        "slow in its first pass only."
+    ),
     fix="Use more workers with pin_memory=True, persistent_workers=True and a higher prefetch_factor.",
     judge=waits_for_data,
 )
