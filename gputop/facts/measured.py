@@ -22,6 +22,11 @@ def _sizes(value: Any) -> Mapping[int, tuple[int, int]]:
     return found
 
 
+def _shares(value: Any) -> Mapping[int, float]:
+    known = ((step, read_number(row[1])) for step, row in read_rows(value, 2))
+    return {step: share for step, share in known if share is not None}
+
+
 def _probes(value: Any) -> Mapping[int, tuple[Any, float | None]]:
     return {step: (row[1], read_number(row[2]) if len(row) > 2 else None) for step, row in read_rows(value, 2)}
 
@@ -58,6 +63,14 @@ class Parameters(Record):
         is_rows_of(3),
         "The last 8 probes, one every 10 steps. The checksum is null if the weights are on a GPU.",
     )
+    changed = Key(
+        "list of [step, share]",
+        _shares,
+        is_rows_of(2),
+        "Which share of the probed values had changed since the probe before. Only for weights on the CPU.",
+        optional=True,
+    )
+    dtype = text("Dtype of the probed weights; null if they have several.", null=True, optional=True)
 
 
 class Synchronizations(Record):

@@ -624,6 +624,24 @@ def test_weights_in_pieces_are_not_probed_and_half_precision_is_summed() -> None
     assert one != other
     assert total == 32 * sum(value for value, _ in HALVES)
     assert changed == total + 1.0 - HALVES[0][0]
+    assert found["changed"] == [[20, round(1 / 128, 4)]]
+    assert found["dtype"] is None, "they differ"
+
+
+def test_what_part_of_the_weights_a_step_changes_is_known() -> None:
+    """In bfloat16, a step of a thousandth is lost on a weight of 1, and not on one of 0.01."""
+    from gputop.tracking.auto.readings.batches import Probe
+
+    large, small = (torch.nn.Parameter(torch.full((40,), value, dtype=torch.bfloat16)) for value in (1.0, 0.01))
+    probe = Probe(torch, [large, small])
+    for step in (10, 20, 30):
+        probe.take(step)
+        with torch.no_grad():
+            large += 0.001
+            small += 0.001
+    found = probe.fact()
+    assert found is not None
+    assert (found["changed"], found["dtype"]) == ([[20, 0.5], [30, 0.5]], "bfloat16")
 
 
 FREED = """
@@ -654,7 +672,7 @@ def test_freed_memory_of_a_gpu_is_not_read_either(monkeypatch: pytest.MonkeyPatc
     class Parameter:
         """A weight on a GPU."""
 
-        is_cpu, is_cuda, requires_grad = False, True, True
+        is_cpu, is_cuda, requires_grad, dtype = False, True, True, torch.float32
         freed, read = False, 0
 
         def numel(self) -> int:

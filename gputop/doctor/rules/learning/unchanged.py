@@ -11,6 +11,7 @@ from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings.finding import Confidence, Fact, Finding, Severity
+from gputop.doctor.rules.learning.weights_stay import BAND, COARSE_SHARE, PROBES_MIN, STEPS_MIN, weights_stay
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.only_loss import STRETCHES_MIN, only_loss
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
@@ -42,7 +43,7 @@ _HELD_OUT = re.compile(r"(?i)(?:^|[/_.-])(?:val|valid|validation|eval|evaluation
 
 
 def loss_stays(evidence: Evidence, group: RankGroup) -> Judgement:
-    """J03: the learning rate is 0, the loss is always the same, or it is back where it began after hundreds of steps."""
+    """J03: the learning rate is 0, the loss or the weights are always the same, or the loss is back where it began."""
     found = only_loss(group)
     if found is None:
         return None
@@ -53,6 +54,7 @@ def loss_stays(evidence: Evidence, group: RankGroup) -> Judgement:
     series = evidence.series(logged.run_id(group), rank.rank, name)
     return (
         _same(evidence, group, rank, name, series)
+        or weights_stay(evidence, group, rank, name)
         or _flat(evidence, group, rank, name, series)
         or _flat_by_epochs(evidence, group, rank, name, series)
     )
@@ -66,7 +68,7 @@ J03 = Rule(
     from_printed=True,
     severities=("error", "warning", "info"),
     confidences=("certain", "likely", "possible"),
-    needs=("journal: loss since the run began and learning rate, else its files or output",),
+    needs=("journal: loss since the run began and learning rate, else its files or output", "journal: parameters"),
     every_s=RARELY_S,
     threshold=(
         f"every learning rate is below {VANISHED_RATE:g} for {ZERO_RATE_STEPS} steps (certain)",
@@ -74,6 +76,9 @@ J03 = Rule(
         "its initial value before",
         f"printed values may be rounded: then both are only possible (and {REDRAWN_TIMES} times as many losses as were ever "
         "equal before)",
+        f"the loss is within {BAND:.0%} of its initial value after {STEPS_MIN} steps, and {PROBES_MIN} samples of the weights, "
+        f"one every 10 steps, are equal to the last bit, or weights in 16 bits differ in {COARSE_SHARE:.0%} of the values or "
+        "fewer (likely; with several optimizers, or weights on a GPU, possible)",
         f"after {FLAT_STEPS} steps the loss is within {FLAT_SHARE:.0%} of its initial value and never left a band of "
         f"{FLAT_BAND:.0%} (possible)",
         f"neither {FLAT_VALUES} reports of the loss nor those of an evaluation's left a band of {FLAT_SHARE:.0%} (possible)",
@@ -81,7 +86,7 @@ J03 = Rule(
     estimated=True,
     mechanism=(
         "The steps change nothing: the learning rate is 0, the parameters are frozen or are not in the optimizer, the loss "
-        "is detached from the model, or the data contains nothing to learn."
+        "is detached from the model, the weights are too coarse for such small steps, or the data contains nothing to learn."
     ),
     signature="The loss is constant, or stays where it began, while the GPUs work.",
     look_alike="Fine-tuning of weights that are already good; a warm-up with tiny rates; a loss that has reached exactly 0.",

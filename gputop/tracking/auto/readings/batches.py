@@ -11,6 +11,7 @@ tests/gpu tests that on a GPU.
 from __future__ import annotations
 
 import ctypes
+import operator
 import struct
 import weakref
 from collections import deque
@@ -152,7 +153,11 @@ class Probe:
             {round(index * (len(found) - 1) / (PROBED_PARAMETERS - 1)) for index in range(PROBED_PARAMETERS)} if found else ()
         )
         self._parameters = [weakref.ref(found[place]) for place in sorted(places)]
+        dtypes = {str(found[place].dtype).removeprefix("torch.") for place in places}
+        self._dtype = dtypes.pop() if len(dtypes) == 1 else None
         self._recent: deque[list[Any]] = deque(maxlen=RECENT_PROBES)
+        self._values: list[Any] = []
+        self._changed: deque[list[Any]] = deque(maxlen=RECENT_PROBES)
         self._late = LateValues()
 
     def take(self, step: int) -> None:
@@ -167,6 +172,7 @@ class Probe:
 
     def _on_cpu(self, parameters: list[Any], step: int) -> None:
         checksum, total = 0, 0.0
+        found: list[Any] = []
         for item in parameters:
             address, width = item.data_ptr(), item.element_size()
             form = _FORMATS.get(str(item.dtype))
@@ -176,10 +182,14 @@ class Probe:
             raw = ctypes.string_at(address, count * width)
             checksum = crc32(raw, checksum)
             values: tuple[Any, ...] = struct.unpack(f"={count}{form}", raw)
+            found += values
             if form == "H":  # bfloat16 is the upper half of a float32
                 values = struct.unpack(f"={count}f", struct.pack(f"={count}I", *(value << 16 for value in values)))
             total += sum(values)
         self._recent.append([step, checksum, total])
+        if found and len(found) == len(self._values):
+            self._changed.append([step, round(sum(map(operator.ne, found, self._values)) / len(found), 4)])
+        self._values = found
 
     def _on_gpu(self, parameters: list[Any], step: int) -> None:
         with self._torch.no_grad():
@@ -190,7 +200,10 @@ class Probe:
         """Return the fact ``parameters``; None before the first sample, or before its values have arrived."""
         for _, value, step, _ in self._late.landed():
             self._recent.append([step, None, value])
-        return measured.Parameters.filled(recent=[list(entry) for entry in self._recent]) if self._recent else None
+        if not self._recent:
+            return None
+        more = {"changed": list(self._changed)} if self._changed else {}
+        return measured.Parameters.filled(recent=[list(entry) for entry in self._recent], dtype=self._dtype, **more)
 
 
 def _is_plain(parameter: Any) -> bool:

@@ -161,6 +161,57 @@ small_jumps = sampled_by(
 )
 
 
+# ---- J03, by the weights
+
+
+def with_weights(
+    loss: Callable[[int, int], float],
+    sample: Callable[[int], object],
+    changed: float = 1.0,
+    dtype: str = "float32",
+    **more: Callable[[int, int], float],
+) -> Scene:
+    """One process that is known from its first step on: its loss, samples of its weights, and what part of them changes."""
+    metrics = {**CALM, "loss": lambda rank, step: loss(rank, step + 98), **more}
+
+    def scene(second: int) -> Snapshot:
+        newest = 3 * second - 3 * second % 10
+        steps = range(max(0, newest - 70), newest + 1, 10)
+        facts = {
+            "parameters": {
+                "recent": [[step, sample(step), 1.5] for step in steps],
+                "changed": [[step, changed] for step in steps if step],
+                "dtype": dtype,
+            }
+        }
+        shot = with_metrics(single(second, facts, metrics=metrics))
+        points = tuple(replace(item, steps=tuple(step - 98 for step in item.steps)) for item in shot.points)
+        return replace(shot, points=points)
+
+    return scene
+
+
+def flat(rank: int, step: int) -> float:
+    return 4.5 + noise(rank, step)
+
+
+def moves(step: int) -> object:
+    return step
+
+
+def rests(step: int) -> object:
+    return 7
+
+
+weights_rest = with_weights(flat, rests)
+weights_move = with_weights(flat, moves)
+rest_and_learn = with_weights(falls, rests)
+too_coarse = with_weights(flat, moves, 0.06, "bfloat16")
+fine_enough = with_weights(flat, moves, 0.06)
+coarse_and_large = with_weights(flat, moves, 0.9, "bfloat16")
+coarse_and_learns = with_weights(falls, moves, 0.06, "bfloat16")
+coarse_and_warms_up = with_weights(flat, moves, 0.06, "bfloat16", lr=lambda rank, step: 1e-7 * step)
+
 PAIRS = (
     Pair("J01", "two steps that a scaler skips", skipped_by_a_scaler, becomes_infinite, 40),
     Pair("J01", "an undefined metric beside a finite loss", undefined_metric, becomes_nan, 40),
@@ -178,6 +229,12 @@ PAIRS = (
     Pair("J03", "a rate that is small", small_rate, vanished_rate, 60),
     Pair("J03", "one group of parameters is frozen", frozen_backbone, no_rate, 60),
     Pair("J03", "a loss that moves in the sixth digit", nearly_the_same, always_the_same, 60),
+    Pair("J03", "a flat loss, and weights that move", weights_move, weights_rest, 60),
+    Pair("J03", "weights that rest beside others that learn", rest_and_learn, weights_rest, 60),
+    Pair("J03", "few weights that change, in float32", fine_enough, too_coarse, 60),
+    Pair("J03", "large steps in bfloat16", coarse_and_large, too_coarse, 60),
+    Pair("J03", "small steps in bfloat16, and a loss that falls", coarse_and_learns, too_coarse, 60),
+    Pair("J03", "small steps in bfloat16, in a warm-up", coarse_and_warms_up, too_coarse, 60),
     Pair("J04", "a sampler that shuffles", shuffled, sorted_data, 60),
     Pair("J04", "a loss that falls", in_order, sorted_data, 60),
     Pair("J04", "one bad batch in each round", one_bad_batch, sorted_data, 60),
