@@ -24,6 +24,15 @@ _AUTOMATIC = frozenset(
     )
 )
 _NOT_TRAINING = frozenset({"val", "valid", "validation", "eval", "evaluation", "test", "dev", "scale", "scaler"})
+_EVALUATION = _NOT_TRAINING - {"scale", "scaler"}
+_RETURN = frozenset(("return", "returns", "reward", "rewards"))
+_BESIDE_A_RETURN = frozenset(
+    (
+        *("loss", "std", "var", "min", "max", "norm", "scale", "weight", "coef", "coeff", "margin", "margins", "model"),
+        *("chosen", "rejected", "accuracy", "accuracies", "shaping", "intrinsic", "cost", "penalty", "target", "code"),
+    )
+)
+"""What is logged beside an agent's return and is none; rewards of preferences move as they like."""
 _OF_EPOCH = "_epoch"
 _SHORT = re.compile(r"(?:^|[^a-z])(?:nll|b?ce|xent|cross_?entropy)(?:$|[^a-z])")
 """What scripts call a loss of classification or of a language model; it counts where no metric has "loss" in its name."""
@@ -83,6 +92,17 @@ def own_or_automatic(name: str, known: Container[str]) -> str:
 def is_training_loss(loss: str) -> bool:
     """Return whether a loss belongs to training, judging by its name: not to an evaluation or to a gradient scaler."""
     return _NOT_TRAINING.isdisjoint(_WORD.findall(loss.lower()))
+
+
+def is_of_evaluation(metric: str) -> bool:
+    """Return whether a metric is measured on data that is not trained on, judging by its name."""
+    return not _EVALUATION.isdisjoint(_WORD.findall(metric.lower()))
+
+
+def is_return(metric: str) -> bool:
+    """Return whether a metric is what an agent gets for an episode, which training should raise, judging by its name."""
+    words = _WORD.findall(metric.lower())
+    return not _RETURN.isdisjoint(words) and _BESIDE_A_RETURN.isdisjoint(words)
 
 
 def is_short_loss(metric: str) -> bool:

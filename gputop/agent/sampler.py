@@ -132,6 +132,8 @@ class Sampler:
         elsewhere = reading.uses.keys() - uses.keys()
         processes = self._read("The processes", lambda: self._host.read_processes(uses, pids, note_failure, elsewhere)) or ()
         tracked = update.runs
+        if self._lasting is not None:
+            update = RunUpdate(self._lasting.with_printed(update.runs), update.points)
         ids = {run.run_id for run in tracked}
         foreign = self._read(
             "The runs without a journal",

@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gputop.facts.record import Key, Record, any_text, flag, number, parts, read_text, read_whole, text, texts, whole
+from gputop.facts.record import (
+    Key,
+    Record,
+    any_text,
+    flag,
+    number,
+    parts,
+    read_number,
+    read_text,
+    read_whole,
+    text,
+    texts,
+    whole,
+)
 from gputop.facts.rows import is_rows_of, read_rows
 
 
@@ -66,6 +79,26 @@ class OwnLines(Record):
         _lines,
         is_rows_of(3),
         "Lines outside libraries at which the script was seen in no phase and no collective, the most frequent first.",
+    )
+
+
+def _means(value: Any) -> tuple[tuple[int, float], ...]:
+    rows = ((step, read_number(row[1])) for step, row in read_rows(value, 2))
+    return tuple((step, mean) for step, mean in rows if mean is not None)
+
+
+class PrintedCourse(Record):
+    """An evaluation or a return that a rank prints to a file. Readers parse it from there; no journal keeps it."""
+
+    name = any_text("Name of the metric.")
+    values = whole("Number of finite values so far.")
+    lowest = number("The smallest one.")
+    highest = number("The largest one.")
+    means = Key(
+        "list of [step, mean]",
+        _means,
+        is_rows_of(2),
+        "Means of neighboring values since the run began, at most 64, and the first step of each as printed.",
     )
 
 

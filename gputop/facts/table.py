@@ -13,7 +13,7 @@ from gputop.facts.measured import Batches, Checkpoint, CudaMemory, Evaluation, P
 from gputop.facts.parallel import DataParallel, Ddp, Gradients, ProcessGroup, WrapperCalls
 from gputop.facts.record import Key, Record, any_text, named, number, part, parts, texts, whole
 from gputop.facts.setup import Device, Environment, Loader, Model, Optimizer, Progress, Sampler, Settings, Torch
-from gputop.facts.standing import Error, OutOfMemory, OwnLines, Stalled, Standing
+from gputop.facts.standing import Error, OutOfMemory, OwnLines, PrintedCourse, Stalled, Standing
 
 _NAMES = "string or list of strings"
 
@@ -80,6 +80,7 @@ class Facts(Record):
     stalled = part(Stalled, null=True, optional=True)
     standing = part(Standing, optional=True)
     own_lines = part(OwnLines, optional=True)
+    printed = parts(PrintedCourse, optional=True)
     error = part(Error, optional=True)
     out_of_memory = part(OutOfMemory, optional=True)
     uncollected = texts("What automatic tracking could not collect, and why, once each.", optional=True)

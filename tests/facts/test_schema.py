@@ -47,7 +47,7 @@ WRONG: tuple[Any, ...] = (
     0.5,
 )
 CHECKPOINT = {"seconds": 0.5, "bytes": None, "path": "last.pt", "step": 7}
-WRITERS = ("tracking", "adapters", "jobs")
+WRITERS = ("tracking", "adapters", "jobs", "untracked")
 READERS = ("agent", "cli", "doctor", "history", "jobs", "tui")
 
 

@@ -98,7 +98,7 @@ _TABLE = {
         "ground doctor/logs doctor/logs/meaning jobs/output sources/host tracking/journal tracking/journal/writing"
         " tracking/printed untracked/files untracked/windows"
     ),
-    "untracked/unfollowed": "ground sources/host untracked",
+    "untracked/unfollowed": "ground doctor/evidence sources/host untracked",
     "programs": "ground",
     "recipes": "ground",
     "jobs": "ground programs recipes",

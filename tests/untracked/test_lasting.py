@@ -15,6 +15,7 @@ from gputop.snapshot import Rank, Run
 from gputop.untracked.unfollowed import lasting
 from gputop.untracked.unfollowed.lasting import LastingTexts
 from tests import REPOSITORY
+from tests.facts.checks import assert_facts
 from tests.real_processes import eventually
 
 PRINTS = """
@@ -70,6 +71,28 @@ def test_other_texts_and_jobs_are_left_to_their_own_readers(trains: subprocess.P
     job = LastingTexts()
     assert job.poll([replace(run, job_id="job-1")]) == ()
     assert job._reading is None
+
+
+def test_evaluations_and_returns_that_a_run_prints_are_a_fact_of_its_rank(trains: subprocess.Popen[str]) -> None:
+    outputs, run = LastingTexts(), run_of(trains)
+    say(
+        trains,
+        "epoch 1: train_loss 1.5  val_loss 1.9559  val_acc 0.143",
+        "epoch 2: train_loss 1.2  val_loss 1.9559  val_acc 0.151",
+        "update 5 | return 20.5 | policy loss -0.0012 | value loss 190.123 | 1 s",
+    )
+
+    def courses(_: object = None) -> dict[str, tuple[int, float, float]]:
+        outputs.poll([run])
+        (rank,) = outputs.with_printed([run])[0].ranks
+        assert_facts(dict(rank.facts))
+        return {item["name"]: (item["values"], item["lowest"], item["highest"]) for item in rank.facts.get("printed", ())}
+
+    found = eventually(courses, lambda said: len(said) == 3)
+    assert found == {"val_loss": (2, 1.9559, 1.9559), "val_acc": (2, 0.143, 0.151), "return": (1, 20.5, 20.5)}
+    say(trains, "epoch 3: train_loss 1.1  val_loss 1.8  val_acc 0.2")
+    assert eventually(courses, lambda said: said["val_loss"][0] == 3)["val_loss"] == (3, 1.8, 1.9559)
+    assert outputs.with_printed([replace(run, run_id="run-2")])[0].ranks[0].facts == {}
 
 
 READS_A_PIPE = """

@@ -31,10 +31,10 @@ _LISTED = re.compile(
 )
 ALSO = re.compile(
     r"(?:^|[_/.-])(?:lr|learning_rate|grad_?norm|throughput|(?:samples|tokens|images|it)_per_(?:s|sec|second)|"
-    r"beta|(?:kld?|reg|aux|adv|gp|rec)_?(?:weight|coeff?))$",
+    r"returns?|beta|(?:kld?|reg|aux|adv|gp|rec)_?(?:weight|coeff?))$",
     re.IGNORECASE,
 )
-"""What a line may also report: rates, norms, throughput, and the weight of a term, which explains a loss that grows."""
+"""What a line may also report: rates, norms, throughput, an agent's return, and the weight of a term, by which a loss grows."""
 EVALUATION = re.compile(
     r"^\W*(val|valid|validation|validating|eval|evaluation|evaluating|test|testing)\b(?!\w*[_/])", re.IGNORECASE
 )

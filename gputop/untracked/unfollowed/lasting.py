@@ -1,4 +1,5 @@
-"""What tracked runs print that stays true while they run, such as a full disk, if their output is a file and no job's.
+"""What tracked runs print, if their output is a file and no job's: texts that stay true while they run, such as a full disk,
+and evaluations and returns, of which automatic tracking knows nothing.
 
 Jobs have their own reader (``jobs/output``), and a journal says how a run failed. But a script that catches such an error and
 goes on says so only in its output. A thread of its own reads it, so that a network file system that hangs blocks nothing else.
@@ -9,8 +10,9 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from gputop.process import ProcessRank, ProcessRun
 from gputop.snapshot import LIVE_STATES, LogMatch, Run
@@ -18,6 +20,7 @@ from gputop.untracked.outputs import files_of
 
 if TYPE_CHECKING:
     from gputop.untracked.errors import OutputErrors
+    from gputop.untracked.unfollowed.courses import PrintedCourses
 
 READ_S = 2.0
 """How often the output is read."""
@@ -37,6 +40,8 @@ class LastingTexts:
         """Nothing is read before ``poll``."""
         self.matches: tuple[LogMatch, ...] = ()
         self._known: dict[str, OutputErrors] = {}
+        self._courses: dict[str, PrintedCourses] = {}
+        self._facts: dict[str, Mapping[int, list[dict[str, Any]]]] = {}
         self._reading: threading.Thread | None = None
         self._due_s = 0.0
         self._failure: Exception | None = None
@@ -55,6 +60,11 @@ class LastingTexts:
         live = {run.run_id for run in own}
         return tuple(match for match in self.matches if match.run_id in live)
 
+    def with_printed(self, runs: Sequence[Run]) -> tuple[Run, ...]:
+        """Return the runs with what the last reading found that they print: the fact ``printed`` of a rank."""
+        facts = self._facts
+        return tuple(_with_facts(run, facts[run.run_id]) if run.run_id in facts else run for run in runs)
+
     def _try_to_read(self, runs: Sequence[Run]) -> None:
         try:
             self._read(runs)
@@ -63,6 +73,7 @@ class LastingTexts:
 
     def _read(self, runs: Sequence[Run]) -> None:
         before, self._known = self._known, {}
+        courses: dict[str, PrintedCourses] = {}
         for run in runs:
             ranks = tuple(ProcessRank(rank.local_pid, rank.rank) for rank in run.ranks if rank.local_pid is not None)
             files = files_of(ProcessRun(run.run_id, run.name, ranks)) if ranks else {}
@@ -77,6 +88,25 @@ class LastingTexts:
             if errors.reads_something:
                 self._known[run.run_id] = errors
                 errors.read([rank.pid for rank in ranks], time.monotonic())
+                courses[run.run_id] = self._courses.get(run.run_id) or _new_courses()
+                courses[run.run_id].read(files)
         claims = Counter(identity for errors in self._known.values() for identity in errors.identities)
         own = [errors for errors in self._known.values() if all(claims[identity] == 1 for identity in errors.identities)]
+        self._courses = courses
+        self._facts = {errors.run_id: courses[errors.run_id].facts() for errors in own}
         self.matches = tuple(match for errors in own for match in errors.matches if match.pattern in errors.lasting)
+
+
+def _new_courses() -> PrintedCourses:
+    """Import the parser of lines only for output that is a file."""
+    from gputop.untracked.unfollowed.courses import PrintedCourses
+
+    return PrintedCourses()
+
+
+def _with_facts(run: Run, printed: Mapping[int, list[dict[str, Any]]]) -> Run:
+    ranks = [
+        replace(rank, facts={**rank.facts, "printed": printed[rank.rank]}) if printed.get(rank.rank) else rank
+        for rank in run.ranks
+    ]
+    return replace(run, ranks=tuple(ranks))

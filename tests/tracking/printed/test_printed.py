@@ -30,6 +30,7 @@ LINES: list[tuple[str, dict[str, float], dict[str, Any]]] = [
     ("global_step 15 recon 0.4012", {"recon": 0.4012}, {"step": 15}),
     ("epoch 3: objective = 12.5, huber: 0.3", {"objective": 12.5, "huber": 0.3}, {"epoch": 3}),
     ("epoch 3 loss 12.31 rec 4.11 kl 2.20 beta 0.07", {"loss": 12.31, "beta": 0.07}, {"epoch": 3}),
+    ("update 5 | return 20.0 | policy loss 0.2", {"return": 20.0, "loss": 0.2}, {"step": 5}),
     ("epoch 3: loss=0.3, kl_weight=0.5", {"loss": 0.3, "kl_weight": 0.5}, {"epoch": 3}),
     ("epoch 3 step 120 loss 0.4", {"loss": 0.4}, {"epoch": 3, "step": 120}),
     ("epoch 3 step 120/2000 loss 0.4012 512 samples/s", {"loss": 0.4012}, {"epoch": 3, "step": 120, "steps": 2000}),

@@ -38,6 +38,7 @@ def weights_stay(evidence: Evidence, group: RankGroup, rank: Rank, name: str) ->
         return None
     start, now, steps = loss
     first, last = min(probes.recent), max(probes.recent)
+    several = any(name.startswith("optimizer/") for name in rank.facts)
     on_gpu = any(checksum is None for checksum, _ in probes.recent.values())
     facts = [
         Fact(
@@ -86,7 +87,7 @@ def weights_stay(evidence: Evidence, group: RankGroup, rank: Rank, name: str) ->
         group,
         "J03",
         "warning",
-        "possible" if on_gpu or "optimizer/1" in rank.facts else "likely",
+        "possible" if on_gpu or several else "likely",
         title,
         facts,
         cause,
