@@ -212,6 +212,55 @@ coarse_and_large = with_weights(flat, moves, 0.9, "bfloat16")
 coarse_and_learns = with_weights(falls, moves, 0.06, "bfloat16")
 coarse_and_warms_up = with_weights(flat, moves, 0.06, "bfloat16", lr=lambda rank, step: 1e-7 * step)
 
+# ---- J05, J06
+
+
+def printed(loss: Callable[[int, int], float], **values: Callable[[int], float]) -> Scene:
+    """One process that is known from its first step on; every second it prints these values to a file."""
+    metrics = {**CALM, "loss": lambda rank, step: loss(rank, step + 98)}
+
+    def scene(second: int) -> Snapshot:
+        courses = {name: [value_of(at) for at in range(second + 1)] for name, value_of in values.items()}
+        said = [
+            {
+                "name": name,
+                "values": len(course),
+                "lowest": min(course),
+                "highest": max(course),
+                "means": [[at, value] for at, value in enumerate(course)],
+            }
+            for name, course in courses.items()
+        ]
+        shot = with_metrics(single(second, {"printed": said}, metrics=metrics))
+        points = tuple(replace(item, steps=tuple(step - 98 for step in item.steps)) for item in shot.points)
+        return replace(shot, points=points)
+
+    return scene
+
+
+def hardly(second: int) -> float:
+    return 1.9559 - 0.0001 * (second % 2)
+
+
+never_updated = printed(falls, val_loss=lambda second: 1.9559, val_acc=lambda second: 0.143)
+overfits = printed(falls, val_loss=hardly, val_acc=lambda second: 0.143 + 0.001 * (second % 5))
+nothing_learned = printed(flat, val_loss=lambda second: 1.9559)
+says_its_best = printed(falls, best_val_loss=lambda second: 1.9559, val_loss=hardly)
+is_perfect = printed(falls, val_loss=hardly, val_acc=lambda second: 1.0, test_error=lambda second: 0.0)
+
+
+def sinks(second: int) -> float:
+    return 9.4 + 10.6 * math.exp(-second / 12) + 0.1 * (second % 3)
+
+
+wrong_sign = printed(flat, **{"return": sinks})
+sinks_at_once = printed(flat, **{"return": lambda second: max(9.4, 20 - 4 * second) + 0.1 * (second % 3)})
+lucky_at_first = printed(flat, **{"return": lambda second: 38 if second < 3 else 20 + 10 * math.sin(second * 1.7)})
+gets_better = printed(flat, **{"return": lambda second: 30 - sinks(second)})
+dips_first = printed(flat, **{"return": lambda second: sinks(second) if second < 30 else 3.0 * (second - 25)})
+plays_by_chance = printed(flat, **{"return": lambda second: 20 + 8 * math.sin(second * 1.7)})
+has_a_loss_of_rewards = printed(flat, reward_loss=sinks, reward_std=sinks)
+
 PAIRS = (
     Pair("J01", "two steps that a scaler skips", skipped_by_a_scaler, becomes_infinite, 40),
     Pair("J01", "an undefined metric beside a finite loss", undefined_metric, becomes_nan, 40),
@@ -240,5 +289,14 @@ PAIRS = (
     Pair("J04", "one bad batch in each round", one_bad_batch, sorted_data, 60),
     Pair("J04", "a schedule with restarts", restarts, sorted_data, 60),
     Pair("J04", "a new model in each round", trains_anew, sorted_data, 60),
+    Pair("J05", "a validation loss that hardly moves", overfits, never_updated, 40),
+    Pair("J05", "the training loss stays, too", nothing_learned, never_updated, 40),
+    Pair("J05", "the best value so far", says_its_best, never_updated, 40),
+    Pair("J05", "an accuracy of 1, and an error of 0", is_perfect, never_updated, 40),
+    Pair("J06", "a return that rises", gets_better, wrong_sign, 60),
+    Pair("J06", "episodes that went well at first", lucky_at_first, sinks_at_once, 60),
+    Pair("J06", "a dip before it rises", dips_first, wrong_sign, 60),
+    Pair("J06", "returns that only vary", plays_by_chance, wrong_sign, 60),
+    Pair("J06", "a loss and a spread of rewards", has_a_loss_of_rewards, wrong_sign, 60),
     Pair("J04", "jumps that are small beside the initial loss", small_jumps, sorted_data, 60),
 )

@@ -1,0 +1,141 @@
+"""An evaluation that says the same each time while the training loss falls: it evaluates something else (J05)."""
+
+from __future__ import annotations
+
+import re
+
+from gputop import units
+from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.rank_groups import RankGroup
+from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.learning.courses import Course, courses
+from gputop.doctor.rules.support import logged, tracked
+from gputop.doctor.rules.support.only_loss import STRETCHES_MIN, only_loss
+from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
+from gputop.losses import is_of_evaluation
+
+TIMES_MIN = 4
+"""An evaluation must have been equal so many times (our choice)."""
+SCORES_MIN = 8
+"""A score of few digits is equal by chance, or while a model answers the same to all, more often (our choice)."""
+FELL = 0.7
+"""The training loss has fallen to this share of its initial value, so the trained weights have changed (our choice)."""
+DIGITS_MIN = 4
+"""A printed value with fewer digits may be equal by rounding (our choice)."""
+SEEN_FROM_STEP = 50
+_ERRORS = frozenset(("loss", "nll", "ce", "bce", "xent", "mse", "mae", "rmse", "ppl", "perplexity", "error", "wer", "cer"))
+_SCORES = frozenset(
+    (
+        *(
+            "acc",
+            "accuracy",
+            "acc1",
+            "top1",
+            "f1",
+            "iou",
+            "miou",
+            "dice",
+            "auc",
+            "auroc",
+            "map",
+            "psnr",
+            "ssim",
+            "bleu",
+            "rouge",
+        ),
+        *("score", "precision", "recall", "exact", "em"),
+    )
+)
+_KEPT = frozenset(("best", "max", "min", "highest", "lowest", "target", "baseline", "threshold", "last", "previous"))
+"""Words for values that stay on purpose until a better one comes."""
+_WORD = re.compile(r"[^\W_]+")
+
+
+def evaluation_stands(evidence: Evidence, group: RankGroup) -> Judgement:
+    """J05: an evaluation gives the same value each time, and the training loss falls."""
+    found = only_loss(group)
+    if found is None:
+        return None
+    rank, name = found
+    stretches = evidence.levels(logged.run_id(group), rank.rank, name).stretches
+    if len(stretches) < STRETCHES_MIN or stretches[0].step > SEEN_FROM_STEP:
+        return None
+    start, now = stretches[0].mean, units.mean([stretch.mean for stretch in stretches[-2:]])
+    if start <= 0 or now > FELL * start:
+        return None
+    still = [course for course in courses(evidence, group, _is_an_evaluation) if _is_same(course)]
+    if not still:
+        return None
+    course = min(still, key=lambda item: (not _is_telling(item), item.name))
+    value = course.highest
+    facts = [
+        Fact(f"{item.name} has been {units.metric(item.highest)} each of {item.values} times", item.highest, item.source)
+        for item in sorted(still, key=lambda item: item.name != course.name)[:3]
+    ]
+    facts.append(
+        Fact(
+            f"the training loss fell from {units.metric(start)} to {units.metric(now)}", now, f"{logged.source(group)}: {name}"
+        )
+    )
+    finding = tracked.about(
+        group,
+        "J05",
+        "warning",
+        "likely" if _is_telling(course) else "possible",
+        f"The evaluation says the same each time ({course.name} {units.metric(value)}), while the training loss falls",
+        facts,
+        "What is evaluated is not what is trained: a copy of the model that nothing updates, such as an average of its weights "
+        "(EMA), or a checkpoint that is read again each time.",
+        "print(sum((a - b).abs().sum().item() for a, b in zip(evaluated.parameters(), model.parameters())))  # is it another?\n"
+        "with torch.no_grad():  # an average changes its tensors in place; e = ... only gives e another value\n"
+        "    for e, p in zip(ema.parameters(), model.parameters()): e.lerp_(p, 1 - decay)",
+        "The evaluated model is meant to stay as it is, such as a teacher's or a baseline.",
+    )
+    return Suspicion(finding, 5.0)
+
+
+J05 = Rule(
+    id="J05",
+    order=1708,
+    family="learning",
+    title="The evaluation does not follow the training",
+    from_printed=True,
+    severities=("warning",),
+    confidences=("likely", "possible"),
+    needs=(
+        "journal: loss since the run began, else its files or output",
+        "journal: metrics of evaluations, else its files or output",
+    ),
+    every_s=RARELY_S,
+    threshold=(
+        f"the training loss has fallen to {FELL:.0%} of its initial value, and a loss or an error of an evaluation is equal "
+        f"to the last of {DIGITS_MIN} or more digits for {TIMES_MIN} times (likely)",
+        f"an accuracy or another score, or fewer digits, for {SCORES_MIN} times (possible)",
+        "0, 1 and 100 do not count, nor what is called the best or a target",
+    ),
+    estimated=True,
+    mechanism=(
+        "The evaluated model is not the trained one: an average of weights that is never written back, a copy made before the "
+        "training, or an old checkpoint."
+    ),
+    signature="The training loss falls, and the validation's loss is the same after each epoch.",
+    look_alike="An accuracy that is 1 or 0; the best value so far; a validation loss that hardly moves, but moves.",
+    fix="Evaluate the model that is trained, or update its average in place.",
+    judge=evaluation_stands,
+)
+
+
+def _is_an_evaluation(name: str) -> bool:
+    words = set(_WORD.findall(name.lower()))
+    return is_of_evaluation(name) and bool(words & (_ERRORS | _SCORES)) and not words & _KEPT
+
+
+def _is_same(course: Course) -> bool:
+    """Return whether all values are equal, and not at a limit at which they may stay."""
+    enough = course.values >= (TIMES_MIN if _is_telling(course) else SCORES_MIN)
+    return enough and course.lowest == course.highest and abs(course.highest) not in (0.0, 1.0, 100.0)
+
+
+def _is_telling(course: Course) -> bool:
+    digits = repr(course.highest).partition("e")[0].replace(".", "").lstrip("-0")
+    return not _ERRORS.isdisjoint(_WORD.findall(course.name.lower())) and len(digits) >= DIGITS_MIN
