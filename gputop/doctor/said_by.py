@@ -34,7 +34,8 @@ _WHO: Mapping[str, str] = {
         " worker_timeout"
     ),
     "torch, checkpoints": (
-        "checkpoint_damaged checkpoint_not_one checkpoint_write module_prefix optimizer_groups shape_differs state_dict_names"
+        "checkpoint_damaged checkpoint_not_one checkpoint_write module_prefix not_loaded optimizer_groups shape_differs"
+        " state_dict_names"
     ),
     "torch 2.0 to 2.13, torch.load": "weights_only",
     "torch 1.8 to 2.13, cuDNN and cuBLAS": "cublas_handle cudnn_init cudnn_no_engine cudnn_version",

@@ -584,6 +584,8 @@ MATCHING: tuple[tuple[str, str, dict[str, str]], ...] = (
 )
 
 NOT_MATCHING: tuple[str, ...] = (
+    "_IncompatibleKeys(missing_keys=['fc.weight'], unexpected_keys=[])",
+    "_IncompatibleKeys(missing_keys=['head.weight'], unexpected_keys=['old_head.weight'])",
     *NO_ENDS,
     *NO_SOURCES,
     *NO_POSTS,

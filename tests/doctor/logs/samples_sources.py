@@ -6,6 +6,22 @@ Each is written from the source that its pattern's module names, with made-up va
 from __future__ import annotations
 
 SOURCES: tuple[tuple[str, str, dict[str, str]], ...] = (
+    # torch/nn/modules/module.py (_IncompatibleKeys), which a script prints; since 1.0.
+    (
+        "not_loaded",
+        "teacher: _IncompatibleKeys(missing_keys=['0.weight', '0.bias'], unexpected_keys=['module.0.weight', 'module.0.bias'])",
+        {"name": "0.weight", "other": "module.0.weight"},
+    ),
+    (
+        "not_loaded",
+        "<All keys...> IncompatibleKeys(missing_keys=['conv1.weight'], unexpected_keys=['model.backbone.conv1.weight'])",
+        {"name": "conv1.weight", "other": "model.backbone.conv1.weight"},
+    ),
+    (
+        "not_loaded",
+        "loaded: _IncompatibleKeys(missing_keys=['_orig_mod.wte.weight'], unexpected_keys=['wte.weight'])",
+        {"name": "_orig_mod.wte.weight", "other": "wte.weight"},
+    ),
     # importlib/_bootstrap.py: the name that is missing, so that what comes before the dot was found.
     ("module_part", "ModuleNotFoundError: No module named 'torch._six'", {"name": "torch", "part": "_six"}),
     ("module_part", "ImportError: No module named 'models.resnet_cifar'", {"name": "models", "part": "resnet_cifar"}),

@@ -55,6 +55,7 @@ REFUTED_BY = {
     "nccl_cuda": "compute-sanitizer finds nothing in a run on one GPU, and nccl-tests run on the same GPUs.",
     "nccl_cuda_oom": "nvidia-smi shows more than a gigabyte free on that GPU when the group is created.",
     "nccl_dup_gpu": "The ranks are on different machines or MIG instances, which a container shows under one bus id.",
+    "not_loaded": "The script loads the weights again after this line, with the names corrected.",
     "nccl_heartbeat": "The ranks were stopped from outside (a debugger, SIGSTOP) for that time.",
     "nccl_ib": "ib_write_bw between the two hosts, over the same ports and GID index, runs without an error.",
     "nccl_ib_call": "ib_write_bw between the two hosts, over the same port and GID index, runs without an error.",

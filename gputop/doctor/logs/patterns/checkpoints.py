@@ -7,7 +7,9 @@ default_planner.py; Modules/_pickle.c of Python; safetensors/src/tensor.rs (0.3 
 
 from __future__ import annotations
 
-from gputop.doctor.logs.patterns.pattern import Pattern, failure
+from collections.abc import Mapping
+
+from gputop.doctor.logs.patterns.pattern import HINT, Pattern, failure
 
 _WHOLE = "torch.load of the same file works in a fresh Python."
 _CUT = (
@@ -24,6 +26,12 @@ _DAMAGED = (
     ("Invalid magic number", r"(?P<why>Invalid magic number); corrupt file\?"),
     ("while deserializing header", r"Error while deserializing header: (?P<why>\w+)"),
 )
+
+
+def _differ_by_a_prefix(groups: Mapping[str, str]) -> bool:
+    name, other = f".{groups['name']}", f".{groups['other']}"
+    return name != other and (name.endswith(other) or other.endswith(name))
+
 
 PATTERNS: tuple[Pattern, ...] = (
     failure(
@@ -107,6 +115,22 @@ PATTERNS: tuple[Pattern, ...] = (
         "# create the same groups in the same order before loading; if the model changed on purpose, load only the model:\n"
         "model.load_state_dict(state['model'])",
         refuted_by="Model, frozen layers and parameter groups are those of the run that saved it.",
+    ),
+    # What load_state_dict returns with strict=False: a named tuple, which scripts print.
+    Pattern(
+        "not_loaded",
+        None,
+        "issing_keys=[",
+        r"missing_keys=\['(?P<name>[\w.]{1,200})'[^\]=]{0,3000}\], unexpected_keys=\['(?P<other>[\w.]{1,200})'",
+        "load_state_dict left {name} as it was: the checkpoint calls it {other}",
+        "strict=False skips every name that only the model or only the checkpoint has, without an error. The model was saved "
+        "from a wrapper (DDP, torch.compile, a LightningModule), or is wrapped now, so its layers keep their initial weights.",
+        "state = {{key.removeprefix('module.'): value for key, value in state.items()}}  # or load into model.module\n"
+        "model.load_state_dict(state)  # without strict=False, which hides the names that differ",
+        HINT,
+        confidence="likely",
+        holds=_differ_by_a_prefix,
+        lasting=True,
     ),
     failure(
         "state_dict_names",

@@ -74,7 +74,8 @@ LOG = Rule(
     every_s=EVERY_SNAPSHOT,
     threshold=(
         "the first failure in the output of a failed run has a known text, or is an exception",
-        "the output of a live run says that the disk or the quota is full (possible)",
+        "the output of a live run says that the disk or the quota is full (possible), or that a checkpoint was not loaded "
+        "(likely)",
     ),
     mechanism=(
         "Many failures have a fixed text. The first such text in a failed run's output is closest to the cause; those of "
@@ -101,7 +102,10 @@ def _lasting(output: Output) -> dict[str, Judgement]:
     for match in output.matches if alive else ():
         row = pattern_of(match.pattern, match.line)
         if row is not None and row[0].lasting:
-            return {f"log:{output.subject}": Suspicion(soften(output, _finding(output, match, row)))}
+            finding = _finding(output, match, row)
+            # Such a remark ends no run: that this one continued does not refute it.
+            as_it_is = row[0].kind == HINT and row[0].severity == "error"
+            return {f"log:{output.subject}": Suspicion(finding if as_it_is else soften(output, finding))}
     return {}
 
 

@@ -131,6 +131,11 @@ def in_the_journal(message: str) -> Scene:
     return scene
 
 
+SKIPPED = "_IncompatibleKeys(missing_keys=['0.weight', '0.bias'], unexpected_keys=['module.0.weight', 'module.0.bias'])\n"
+NEW_HEAD = "_IncompatibleKeys(missing_keys=['fc.weight', 'fc.bias'], unexpected_keys=['old_fc.weight'])\n"
+trains_without_its_weights = wrote(SKIPPED + PROGRESS, "running")
+trains_a_new_head = wrote(NEW_HEAD + PROGRESS, "running")
+
 PAIRS: tuple[Pair, ...] = (
     # The same words, after which the training went on; what ended it has its own verdict.
     *(
@@ -217,6 +222,7 @@ PAIRS: tuple[Pair, ...] = (
     Pair("LOG", "forked, running", wrote(raised(FORKED), "running"), failed(FORKED), 8, told_as="fork_cuda"),
     Pair("LOG", "forked, finished", wrote(raised(FORKED), "finished"), failed(FORKED), 8, told_as="fork_cuda"),
     Pair("LOG", "forked, as a warning", wrote(WARNED), failed(FORKED), 8, verdict="exception", told_as="fork_cuda"),
+    Pair("LOG", "a head that is new on purpose", trains_a_new_head, trains_without_its_weights, 8, told_as="not_loaded"),
     Pair("LOG", "what follows from another rank", failed(PEER), failed(FORKED), 8, told_as="fork_cuda"),
 )
 LOOK_ALIKES = look_alikes(PAIRS)
