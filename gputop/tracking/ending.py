@@ -95,9 +95,7 @@ def hook(current: Callable[[], Recorder]) -> None:
     if multiprocessing is not None:
         # Such a child ends with os._exit, which skips atexit. Its finalizers run while the exception, if any, is being
         # handled; from Python 3.13 on only after that.
-        multiprocessing.Finalize(
-            None, lambda: current().end(exit_code_of(sys.exc_info()[1]) or exit_call.code(current())), exitpriority=0
-        )
+        multiprocessing.Finalize(None, lambda: exit_call.end_child(sys.exc_info()[1], current()), exitpriority=0)
         if sys.modules["multiprocessing.process"].parent_process() is not None:
             _follow_child(current)
 
@@ -190,6 +188,16 @@ class _ExitCall:
         self.note(error.code, run)
         if self.asked:
             record_error(run, handled(error))
+
+    def end_child(self, error: BaseException | None, run: Recorder) -> None:
+        """End the run with a child of multiprocessing that ends with this exception, if any.
+
+        torch's spawn catches what its function raises, and exits.
+        """
+        if isinstance(error, SystemExit):
+            with suppress(Exception):  # the child exits, whatever goes wrong here
+                self.end(error, run)
+        run.end(exit_code_of(error) or self.code(run))
 
     def code(self, run: Recorder) -> int | None:
         return self.asked if run.step == self._step else None

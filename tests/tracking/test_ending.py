@@ -169,6 +169,12 @@ ERRORS = {
         "child = multiprocessing.get_context('fork').Process(target=work)\nchild.start()\nchild.join()",
         "ValueError",
     ),
+    "handled in a child, as torch's spawn does": (
+        "\ngputop.finish()\nimport multiprocessing\ndef work():\n    gputop.init().log(loss=1.0)\n"
+        "    try:\n        raise ValueError('no')\n    except Exception:\n        sys.exit(1)\n"
+        "child = multiprocessing.get_context('fork').Process(target=work)\nchild.start()\nchild.join()",
+        "ValueError",
+    ),
 }
 
 
