@@ -226,7 +226,7 @@ def log(data: Mapping[str, Any] | None = None, step: int | None = None, commit: 
         _current.log(data, step, commit, **metrics)
     except Exception as error:  # noqa: BLE001 - a guard around this function would cost each call of it
         let_through(error)
-        warn(f"log failed, the training continues ({reason(error)}).")
+        warn(f"log failed, the training continues ({reason(error)}).", about="log")
 
 
 @harmless

@@ -101,7 +101,7 @@ class SplitCounter:
         try:
             self._count(wrapper, args, kwargs or {})
         except Exception as error:  # noqa: BLE001 - the user's forward runs next, whatever its arguments are
-            warn(f"watch could not read a call of {self._class} ({reason(error)}).")
+            warn(f"watch could not read a call of {self._class} ({reason(error)}).", about=f"a call of {self._class}")
 
     def __reduce__(self) -> Any:
         """Copy and pickle as a hook that does nothing: both take a model with its hooks, and this one counts for one run."""

@@ -292,6 +292,34 @@ def test_no_call_fails_a_script_in_trouble(home: Home, tmp_path: Path, trouble: 
     assert "Traceback" not in err
 
 
+WORDY = """
+import gputop
+run = gputop.init(name="wordy")
+
+class Odd:
+    def __init__(self, number): self.number = number
+    def __float__(self): raise ValueError(f"no number: {self.number}")
+    def __str__(self): raise ValueError(f"no text: {self.number}")
+
+class Row(list):
+    @property
+    def size(self): return len(self)
+
+for epoch in range(1, 50):
+    run.log(phase=f"epoch {epoch}", odd=Odd(epoch), row=Row(range(epoch + 1)), loss=1.0)
+    gputop.log({"loss": 1.0}, step=f"{epoch}.5")
+    run.text(Odd(epoch))
+    run.alert(Odd(epoch))
+"""
+
+
+def test_a_message_that_quotes_what_is_wrong_comes_once(home: Home) -> None:
+    code, _, err = home.run(WORDY)
+    told = [line for line in err.splitlines() if line.startswith("gputop: ")]
+    assert code == 0
+    assert len(told) == len({" ".join(line.split()[:3]) for line in told}), err
+
+
 def test_an_interrupt_passes_and_so_does_a_wrong_call(home: Home) -> None:
     class Interrupts:
         def __str__(self) -> str:

@@ -68,7 +68,8 @@ def _guarded(
                 raise  # the function was not entered: the arguments do not match its signature
             try:
                 let_through(error)
-                warn(f"{function.__qualname__} failed, the training continues ({reason(error)}).")
+                what = f"{function.__qualname__} failed, the training continues"
+                warn(f"{what} ({reason(error)}).", about=what)
                 return None if otherwise is None else otherwise()
             except RecursionError as another:  # the script is about to exceed the limit: there is no room to report it
                 if another is error:  # raised by a signal handler of the script

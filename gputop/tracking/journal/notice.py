@@ -14,12 +14,16 @@ _REASON_CHARACTERS = 200
 _told: set[str] = set()
 
 
-def warn(message: str) -> None:
-    """Print ``gputop: message`` once per message and process; ``GPUTOP_SILENT=1`` suppresses it."""
+def warn(message: str, about: str | None = None) -> None:
+    """Print ``gputop: message`` once per process; ``GPUTOP_SILENT=1`` suppresses it.
+
+    Messages ``about`` the same count as one: those that quote an error or a value, which are different in each step.
+    """
     try:
-        if message in _told or len(_told) > 100:
+        told = message if about is None else about
+        if told in _told or len(_told) > 100:
             return
-        _told.add(message)
+        _told.add(told)
         if os.environ.get("GPUTOP_SILENT", "") in ("", "0"):
             write(f"gputop: {message}\n")
     except Exception:  # noqa: BLE001 - anything may hash, compare or print; the training must not be affected

@@ -164,7 +164,7 @@ class OpenJournal:
             except OSError as error:
                 self._stop_archive(error)
             except Exception as error:  # noqa: BLE001 - a dying thread would print a traceback into the user's log
-                warn(f"the flusher failed ({reason(error)}).")
+                warn(f"the flusher failed ({reason(error)}).", about="the flusher")
         if not flusher.stopping:
             self._leave_for_fork()
 
@@ -177,7 +177,7 @@ class OpenJournal:
         except OSError as error:
             self._stop_archive(error)
         except Exception as error:  # noqa: BLE001 - as above
-            warn(f"the flusher failed ({reason(error)}).")
+            warn(f"the flusher failed ({reason(error)}).", about="the flusher")
         self.journal.quick = False
         self.journal.want_attention()
 

@@ -87,7 +87,7 @@ class LateValues:
             self._stage(name, tensor, step, time_ns)
         except Exception as error:  # noqa: BLE001 - no pinned memory, a broken context: other metrics must not suffer
             let_through(error)
-            warn(f"metric {name!r} on a GPU cannot be logged ({reason(error)}). Log {name}.item().")
+            warn(f"metric {name!r} on a GPU cannot be logged ({reason(error)}). Log {name}.item().", f"{name!r} on a GPU")
 
     def _stage(self, name: str, tensor: Any, step: int, time_ns: int) -> None:
         torch: Any = sys.modules["torch"]

@@ -33,7 +33,7 @@ def flatten(data: Mapping[Any, Any], prefix: str = "", depth: int = 0) -> Iterat
             name = f"{prefix}{key}"
         except Exception as error:  # noqa: BLE001 - a key may be any object
             let_through(error)
-            warn(f"a metric has a name that cannot be read, and is not logged ({reason(error)}).")
+            warn(f"a metric has a name that cannot be read, and is not logged ({reason(error)}).", about="names")
             continue
         if isinstance(value, Mapping) and depth < _DEPTH:
             yield from flatten(value, f"{name}/", depth + 1)
@@ -64,7 +64,7 @@ def classify(metrics: Mapping[Any, Any]) -> tuple[dict[str, float], list[str], l
                     numbers[name] = found
         except Exception as error:  # noqa: BLE001 - a value may be any object; the other metrics of the call are recorded
             let_through(error)
-            warn(f"metric {name!r} cannot be read and is not logged ({reason(error)}).")
+            warn(f"metric {name!r} cannot be read and is not logged ({reason(error)}).", f"{name!r} cannot be read")
     return numbers, texts, late
 
 
@@ -84,13 +84,17 @@ def number(name: str, value: Any) -> float | str | None:
         warn(f"metric {name!r} is a JAX array and is not logged: reading it would wait for the device. Log float(value).")
         return None
     if getattr(value, "size", 1) != 1:
-        warn(f"metric {name!r} has {value.size} values and is not logged: log one number, such as its mean.")
+        warn(
+            f"metric {name!r} has {value.size} values and is not logged: log one number, such as its mean.",
+            f"{name!r} has many",
+        )
         return None
     try:
         return float(value.item()) if hasattr(value, "item") else float(value)
     except Exception as error:  # noqa: BLE001 - __float__ and item() are the user's code, and may raise anything
         let_through(error)
-        warn(f"metric {name!r} ({kind.__name__}) is not a number and is not logged: {reason(error)}")
+        what = f"metric {name!r} ({kind.__name__}) is not a number and is not logged"
+        warn(f"{what}: {reason(error)}", about=what)
         return None
 
 
@@ -111,7 +115,8 @@ def _tensor(name: str, value: Any) -> float | None:
         return None
     try:
         if value.numel() != 1:
-            warn(f"metric {name!r} is a tensor of {value.numel()} values and is not logged: log one number, such as its mean.")
+            what = f"metric {name!r} is a tensor of {value.numel()} values and is not logged"
+            warn(f"{what}: log one number, such as its mean.", about=f"{name!r} has many")
             return None
         if value.device.type != "cpu":
             warn(
@@ -122,7 +127,7 @@ def _tensor(name: str, value: Any) -> float | None:
         return float(value.item())
     except Exception as error:  # noqa: BLE001 - fake, meta and subclassed tensors raise their own kinds
         let_through(error)
-        warn(f"metric {name!r} cannot be read and is not logged ({reason(error)}).")
+        warn(f"metric {name!r} cannot be read and is not logged ({reason(error)}).", f"{name!r} cannot be read")
         return None
 
 
@@ -136,7 +141,7 @@ def to_int(step: Any) -> int | None:
     except Exception as error:  # noqa: BLE001 - __int__ is the user's code
         let_through(error)
         shown = repr(step)[:60] if type(step) is str else f"of type {type(step).__name__}"
-        warn(f"step {shown} is not an integer ({reason(error)}): steps are counted instead.")
+        warn(f"step {shown} is not an integer ({reason(error)}): steps are counted instead.", about="steps")
         return None
 
 

@@ -296,7 +296,7 @@ class Journal(Deferring):
         let_through(error)
         try:
             self.set_word(form.W_ERRORS, self.words[form.W_ERRORS] + 1)
-            warn(f"a log call failed and was skipped ({reason(error)}).")
+            warn(f"a log call failed and was skipped ({reason(error)}).", about="a log call")
         except Exception:  # noqa: BLE001 - the interpreter is shutting down, or its stack is full
             return
 
