@@ -16,7 +16,14 @@ from gputop.doctor.rules.standstill.killed_alone import KERNEL_LOG, killed_alone
 from gputop.doctor.rules.standstill.left_early import LATE_S, STILL_S
 from gputop.doctor.rules.standstill.missing_ranks import STOOD_S, missing_ranks
 from gputop.doctor.rules.support import tracked
-from gputop.doctor.rules.support.outputs import Output, command_of, is_consequence, outputs_of, quoted
+from gputop.doctor.rules.support.outputs import (
+    Output,
+    command_of,
+    is_consequence,
+    latest_of_commands,
+    outputs_of,
+    quoted,
+)
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
 from gputop.snapshot import FAILED_STATES, LIVE_STATES, Rank, Run
 
@@ -25,7 +32,9 @@ G04_COUNTS_S = 10.0
 STILL_STEPS = 3.0
 """Ranks count as waiting for a dead one after ``STILL_S``, and at least this many step times, without a step (our choice)."""
 REPORTED_S = 600.0
-"""A run that ended longer ago is no longer reported."""
+"""A run that ended longer ago, or whose command was started again since, is no longer reported."""
+DATED_S = 5.0
+"""A killed rank dates its end by nothing that it did: what started it again may have begun this long before (our choice)."""
 _DEATH_ONLY = ("sigkill",)
 """Texts that report a rank's death but not its cause, such as torchrun's exit code -9."""
 
@@ -38,6 +47,7 @@ def dead_rank(evidence: Evidence) -> dict[str, Judgement]:
     groups = {group.run_id: group for group in evidence.groups if group.run_id is not None}
     found: dict[str, Judgement] = {}
     untracked = evidence.snapshot.untracked_ids
+    begun = latest_of_commands(evidence.snapshot.runs)
     for run in evidence.snapshot.runs:
         if not run.ranks or run.state in ("finished", "stopped"):
             continue
@@ -53,6 +63,8 @@ def dead_rank(evidence: Evidence) -> dict[str, Judgement]:
             continue
         ended = run.ended_at or max((rank.last_log_at for rank in run.ranks if rank.last_log_at is not None), default=None)
         if not alive and (ended is None or evidence.snapshot.time - ended > REPORTED_S):
+            continue
+        if not alive and ended is not None and begun.get(run.command or (), 0.0) > ended - DATED_S:
             continue
         output, group = outputs.get(run.run_id), groups.get(run.run_id)
         judgement = killed_alone(run, output, group) if alone else _dead(evidence, run, bad, alive, output, group)

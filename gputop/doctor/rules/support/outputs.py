@@ -110,7 +110,7 @@ def _outputs_of(evidence: Evidence, snapshot: Snapshot) -> tuple[Output, ...]:
         failed = [rank for rank in run.ranks if has_error(rank.facts)]
         if not failed and not snapshot.logs:
             continue
-        begun = _latest_of_commands(snapshot.runs) if begun is None else begun
+        begun = latest_of_commands(snapshot.runs) if begun is None else begun
         if run.state not in LIVE_STATES and _is_history(run, begun, snapshot.time):
             continue
         matches = [
@@ -137,7 +137,7 @@ def _outputs_of(evidence: Evidence, snapshot: Snapshot) -> tuple[Output, ...]:
     return tuple(found)
 
 
-def _latest_of_commands(runs: Iterable[Run]) -> dict[tuple[str, ...], float]:
+def latest_of_commands(runs: Iterable[Run]) -> dict[tuple[str, ...], float]:
     """Return when each command was last started."""
     latest: dict[tuple[str, ...], float] = {}
     for run in runs:

@@ -270,6 +270,23 @@ def test_a_process_that_was_killed_or_crashed_without_a_word_is_named() -> None:
     assert ended.confidence == "possible"
 
 
+@pytest.mark.parametrize(("begun_s", "command", "told"), [(5.0, True, False), (-9.0, True, True), (5.0, False, True)])
+def test_a_lost_rank_is_history_once_its_command_was_started_again(begun_s: float, command: bool, told: bool) -> None:
+    def scene(second: int) -> Snapshot:
+        base = ddp(second)
+        (run,) = base.runs
+        ranks = tuple(replace(rank, state="killed", exit_code=-9 if rank.rank == 1 else None) for rank in run.ranks)
+        since = base.time - second
+        dead = replace(
+            run, state="killed", ranks=ranks, command=("torchrun", "train.py"), created_at=since - 60, ended_at=since
+        )
+        again = replace(run, run_id="run-2", command=dead.command if command else ("python",), created_at=since + begun_s)
+        return replace(base, runs=(again, dead), processes=())
+
+    lost = [item for item in list(play(scene, 20))[-1] if item.id == "G04" and item.run == "run-1"]
+    assert bool(lost) is told
+
+
 @pytest.mark.parametrize(
     "scene",
     [alone("finished"), alone("stopped"), alone("failed", 1), alone("killed", None, None, ("sigkill", "exitcode  : -9"))],
