@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from gputop import units
 from gputop.doctor.findings.subjects import run_of
-from gputop.snapshot import Snapshot
+from gputop.snapshot import ENDED_STATES, Snapshot
 
 if TYPE_CHECKING:
     from gputop.doctor.findings.finding import Finding
@@ -30,13 +30,21 @@ _VERBS = {
 
 
 def listed(findings: Sequence[Finding], snapshot: Snapshot) -> tuple[Finding, ...]:
-    """Return the findings in their order: those of one rule on one run merged, those without a living subject dropped."""
+    """Return the findings in their order: those of one rule on one run merged, those without a living subject dropped.
+
+    If a live run has a problem, findings about runs that have ended come last.
+    """
     groups: dict[tuple[object, ...], list[Finding]] = {}
     for finding in findings:
         if not _is_gone(finding, snapshot):
             key = (finding.id, finding.severity, finding.confidence, run_of(finding, snapshot), len(finding.title.split()))
             groups.setdefault(key, []).append(finding)
-    return tuple(_joined(group, snapshot) for group in groups.values())
+    found = [_joined(group, snapshot) for group in groups.values()]
+    ended = {run.run_id for run in snapshot.runs if run.state in ENDED_STATES}
+    of_live = (run_of(finding, snapshot) for finding in found if finding.severity != "info")
+    if any(run is not None and run not in ended for run in of_live):
+        found.sort(key=lambda finding: finding.run in ended)
+    return tuple(found)
 
 
 def _is_gone(finding: Finding, snapshot: Snapshot) -> bool:

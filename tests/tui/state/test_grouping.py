@@ -53,6 +53,18 @@ def test_one_fault_of_many_ranks_is_one_row_with_the_evidence_of_each() -> None:
     assert found[1] is other
 
 
+def test_what_a_live_run_has_comes_before_what_ended_another_run() -> None:
+    live, ended = samples.run(), samples.run(run_id="run-0", state="killed")
+    snapshot = replace(SNAPSHOT, runs=(live, ended))
+    lost = Finding("G04", "error", "certain", "Rank 1 was killed", (), "", "look", run="run-0")
+    nan = Finding("J01", "error", "certain", "The loss is NaN", (), "", "lower it", run="run-1")
+    hot = Finding("I01", "warning", "likely", "GPU 6 is hot", (), "", "cool it")
+    assert [finding.id for finding in listed([lost, hot, nan], snapshot)] == ["I01", "J01", "G04"]
+    assert [finding.id for finding in listed([lost, hot], snapshot)] == ["G04", "I01"], "the newest end is the news"
+    noted = replace(nan, severity="info")
+    assert [finding.id for finding in listed([lost, noted], snapshot)] == ["G04", "J01"]
+
+
 @pytest.mark.parametrize(
     ("titles", "joined"),
     [
