@@ -81,6 +81,16 @@ def _saves_its_own(rank: int) -> dict[str, Any]:
     return {**_undivided(rank), "checkpoint": saved}
 
 
+def _seeded(seed: Callable[[int], int], alone: bool = True) -> Callable[[int], dict[str, Any]]:
+    """Ranks with a seed each; ``alone``: none joins a process group."""
+
+    def own(rank: int) -> dict[str, Any]:
+        apart = {"process_group": None} if alone else {}
+        return {**_undivided(rank), "settings": {"seed": seed(rank)}, **apart}
+
+    return own
+
+
 def _saves_the_same(rank: int) -> dict[str, Any]:
     return {**_undivided(rank), "checkpoint": {**_saves_its_own(0)["checkpoint"]}}
 
@@ -92,6 +102,7 @@ SEPARATE: tuple[tuple[str, Scene, int], ...] = (
     ("predictions gathered now and then", votes_now_and_then, 60),
     ("votes summed now and then", _MEMBERS(in_all={"all_reduce": 12}, largest=3_000), 60),
     ("each rank saves its own model", APART(own=_saves_its_own), 60),
+    ("each rank has its own seed, and no process group", APART(own=_seeded(lambda rank: 41 + rank)), 60),
 )
 """Ranks that may train separate models on purpose."""
 CHOSEN: tuple[tuple[str, Scene, int], ...] = (
@@ -127,6 +138,8 @@ FAULTS: tuple[tuple[str, str, Scene, int], ...] = (
     ("C05", "averaged by hand, on the same batches", by_hand({"all_reduce": 30}, weights="same"), 12),
     ("C03", "nothing exchanged", by_hand({}, batches="own", losses="unlike"), 12),
     ("C03", "nothing exchanged for 200 steps", APART(), 40),
+    ("C03", "no process group, and one seed", APART(own=_seeded(lambda rank: 41)), 40),
+    ("C03", "a process group, and a seed for each rank", APART(own=_seeded(lambda rank: 41 + rank, alone=False)), 40),
     ("C03", "metrics averaged now and then", APART(in_all={"all_reduce": 12}, largest=64), 40),
     ("C03", "metrics averaged now and then, and no sampler", _MEMBERS(in_all={"all_reduce": 12}, largest=64), 40),
     ("C03", "one loss averaged now and then", by_hand({"all_reduce": 1}, batches="own", losses="unlike"), 12),

@@ -273,7 +273,8 @@ C03 = Rule(
         "this is likely if there are some collectives and the weights differ, possible if there is more than one in each step, "
         f"or the ranks have a process group and less than {APART_STEPS} steps",
         "also possible, unless a sampler divides the data: if all that the ranks exchange is predictions now and then, if each "
-        "one saves a model of its own, or if the script is named after an ensemble, a search or the like",
+        "one has a seed of its own and none joins a process group, if each one saves a model of its own, or if the script is "
+        "named after an ensemble, a search or the like",
         "not if calls pass values on in each step or tensors as large as the largest parameter, different weights give the "
         "same loss, or the ranks train other models or with other learning rates",
     ),

@@ -54,6 +54,9 @@ def may_be_meant(group: RankGroup) -> list[Fact]:
     found = []
     if all(fact is not None and _compares(fact, rank) for fact, rank in zip(groups, ranks, strict=True)):
         found.append(Fact("now and then the ranks gather results, such as predictions", None, "journal: process_group"))
+    seeds = [settings.seed if (settings := facts_of(rank).settings) is not None else None for rank in ranks]
+    if all(fact is None for fact in groups) and None not in seeds and len(set(seeds)) == len(ranks):
+        found.append(Fact("each rank has a seed of its own, and none joins a process group", seeds, "journal: settings"))
     saved = [facts_of(rank).checkpoint for rank in ranks]
     paths = {fact.path for fact in saved if fact is not None and fact.path is not None}
     if len(paths) == len(ranks):

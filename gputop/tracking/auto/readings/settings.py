@@ -42,6 +42,7 @@ def settings(torch: Any, autocast: bool) -> dict[str, Any]:
         autocast=autocast or _accelerate_casts(),
         threads=_read(torch.get_num_threads),
         profiler=_read(torch.autograd._profiler_enabled),
+        seed=_read(torch.initial_seed),
     )
 
 

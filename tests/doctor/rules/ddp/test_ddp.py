@@ -89,6 +89,8 @@ def test_ranks_that_exchange_gradients_are_distinguished_from_those_that_do_not(
     sure = {name: play(scene, seconds)[-1][0].confidence for _, name, scene, seconds in by_hand.FAULTS}
     assert sure["nothing exchanged"] == "possible"
     assert sure["nothing exchanged for 200 steps"] == "certain"
+    assert sure["no process group, and one seed"] == "certain"
+    assert sure["a process group, and a seed for each rank"] == "certain"
     assert sure["metrics averaged now and then"] == "likely"
     assert sure["metrics averaged now and then, and no sampler"] == "likely"
     assert sure["predictions gathered, and the data divided"] == "likely"
