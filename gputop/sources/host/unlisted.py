@@ -7,7 +7,7 @@ search keeps. Imports only the standard library, gputop's records and its neighb
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from itertools import chain, islice
+from itertools import chain, islice, takewhile
 
 from gputop.command_line import is_tool
 from gputop.groups import WORKER_NAME
@@ -118,8 +118,9 @@ class UnlistedTrainings:
         looked_up = (self._cache.look_up_if_readable(pid, now_s) for pid in self._cache.launchers)
         launchers += [facts for facts in looked_up if facts is not None]
         self.own_launchers = frozenset(facts.stat.pid for facts in launchers if not self._is_of_a_job(facts))
-        young = (facts for facts in reversed(pythons) if facts.age_s < TRAINING_AGE_S and facts.stat.pid not in shown | found)
-        self.young = frozenset(facts.stat.pid for facts in islice(young, YOUNG_MAX) if self._is_young(facts, listed, now_s))
+        new = takewhile(lambda facts: facts.age_s < TRAINING_AGE_S, reversed(pythons))
+        young = islice((facts for facts in new if facts.stat.pid not in shown | found), YOUNG_MAX)
+        self.young = frozenset(facts.stat.pid for facts in young if self._is_young(facts, listed, now_s))
         self._forking = _parents_of_copies(pythons, shown - set(tracked))
 
     def _queued_percent(self, facts: Facts, before: tuple[int, float] | None, now_s: float) -> float:
