@@ -95,6 +95,32 @@ def test_evaluations_and_returns_that_a_run_prints_are_a_fact_of_its_rank(trains
     assert outputs.with_printed([replace(run, run_id="run-2")])[0].ranks[0].facts == {}
 
 
+CRASHED = "run.sh: line 7:  4242 Segmentation fault      (core dumped) python -u train.py"
+
+
+@pytest.mark.parametrize("facts", [{}, {"error": {"type": "KeyError", "message": "'img_901'", "where": "train.py:12"}}])
+def test_the_shell_s_line_on_a_run_that_ended_without_a_word_is_told(
+    facts: dict[str, object], trains: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    outputs, run = LastingTexts(), run_of(trains)
+    eventually(lambda: outputs.poll([run]), lambda _: bool(outputs._known))
+    say(trains, "step 2 loss 3.4")
+    trains.kill()
+    trains.wait()
+    with (tmp_path / "train.log").open("a") as shell:
+        shell.write(f"{CRASHED}\n")
+    killed = replace(run, state="killed", ranks=tuple(replace(rank, state="killed", facts=facts) for rank in run.ranks))
+    if facts:  # the journal says why
+        outputs.poll([killed])
+        assert outputs._reading is not None
+        outputs._reading.join()
+        assert outputs.poll([killed]) == ()
+        return
+    (match,) = eventually(lambda: outputs.poll([killed]), bool)
+    assert (match.pattern, match.run_id, match.job_state) == ("signal_crash", "run-1", "failed")
+    assert outputs.poll([replace(killed, state="finished")]) == ()
+
+
 READS_A_PIPE = """
 import os, sys, time
 from gputop.snapshot import Rank, Run

@@ -1,8 +1,9 @@
-"""What tracked runs print, if their output is a file and no job's: texts that stay true while they run, such as a full disk,
-and evaluations and returns, of which automatic tracking knows nothing.
+"""What tracked runs print, if their output is a file and no job's: texts that stay true while they run, such as a full disk;
+evaluations and returns, of which automatic tracking knows nothing; and why a run ended whose journal has no exception.
 
 Jobs have their own reader (``jobs/output``), and a journal says how a run failed. But a script that catches such an error and
-goes on says so only in its output. A thread of its own reads it, so that a network file system that hangs blocks nothing else.
+goes on says so only in its output, and of a crash in native code only the shell's line there tells. A thread of its own reads
+it, so that a network file system that hangs blocks nothing else.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from gputop.facts.table import Facts
 from gputop.process import ProcessRank, ProcessRun
-from gputop.snapshot import LIVE_STATES, LogMatch, Run
+from gputop.snapshot import FAILED_STATES, LIVE_STATES, LogMatch, Run
 from gputop.untracked.outputs import files_of
 
 if TYPE_CHECKING:
@@ -26,11 +28,21 @@ READ_S = 2.0
 """How often the output is read."""
 RUNS_MAX = 8
 """The output of at most so many runs is read, of the newest ones."""
+LAST_WORDS_S = 10.0
+"""How long to read on after a run has ended without a word: its shell and its launcher report on it."""
+RECENT_S = 600.0
+"""How long such an end is explained."""
 
 
 def prints_itself(run: Run) -> bool:
     """Return whether a run is alive, and nothing of gputop takes its output."""
     return run.state in LIVE_STATES and run.job_id is None
+
+
+def ended_without_a_word(run: Run) -> bool:
+    """Return whether a run that printed itself failed, and its journal has no exception that says why."""
+    silent = not any(Facts.error.stands_in(rank.facts) for rank in run.ranks)
+    return run.state in FAILED_STATES and run.job_id is None and silent
 
 
 class LastingTexts:
@@ -40,6 +52,8 @@ class LastingTexts:
         """Nothing is read before ``poll``."""
         self.matches: tuple[LogMatch, ...] = ()
         self._known: dict[str, OutputErrors] = {}
+        self._ended: dict[str, tuple[OutputErrors, float]] = {}
+        """What was read of runs that have ended without a word, and when that was noticed."""
         self._courses: dict[str, PrintedCourses] = {}
         self._facts: dict[str, Mapping[int, list[dict[str, Any]]]] = {}
         self._reading: threading.Thread | None = None
@@ -47,11 +61,16 @@ class LastingTexts:
         self._failure: Exception | None = None
 
     def poll(self, runs: Sequence[Run]) -> tuple[LogMatch, ...]:
-        """Return the lasting texts of these runs as of the last reading. An unexpected error of the reading is raised once."""
+        """Return the texts of these runs as of the last reading: those that last, and those that explain an end.
+
+        An unexpected error of the reading is raised once.
+        """
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
         own = [run for run in runs if prints_itself(run)][:RUNS_MAX]
+        known = self._known.keys() | self._ended.keys()
+        own += [run for run in runs if run.run_id in known and ended_without_a_word(run)]
         now = time.monotonic()
         if own and now >= self._due_s and (self._reading is None or not self._reading.is_alive()):
             self._due_s = now + READ_S
@@ -74,7 +93,8 @@ class LastingTexts:
     def _read(self, runs: Sequence[Run]) -> None:
         before, self._known = self._known, {}
         courses: dict[str, PrintedCourses] = {}
-        for run in runs:
+        self._read_last_words([run.run_id for run in runs if not prints_itself(run)], before)
+        for run in filter(prints_itself, runs):
             ranks = tuple(ProcessRank(rank.local_pid, rank.rank) for rank in run.ranks if rank.local_pid is not None)
             files = files_of(ProcessRun(run.run_id, run.name, ranks)) if ranks else {}
             errors = before.get(run.run_id)
@@ -91,10 +111,22 @@ class LastingTexts:
                 courses[run.run_id] = self._courses.get(run.run_id) or _new_courses()
                 courses[run.run_id].read(files)
         claims = Counter(identity for errors in self._known.values() for identity in errors.identities)
+        claims.update(identity for errors, _ in self._ended.values() for identity in errors.identities)
         own = [errors for errors in self._known.values() if all(claims[identity] == 1 for identity in errors.identities)]
         self._courses = courses
         self._facts = {errors.run_id: courses[errors.run_id].facts() for errors in own}
-        self.matches = tuple(match for errors in own for match in errors.matches if match.pattern in errors.lasting)
+        lasting = [match for errors in own for match in errors.matches if match.pattern in errors.lasting]
+        ended = [errors for errors, _ in self._ended.values() if all(claims[identity] == 1 for identity in errors.identities)]
+        self.matches = (*lasting, *(match for errors in ended for match in errors.matches if match.job_state == "failed"))
+
+    def _read_last_words(self, run_ids: Sequence[str], before: Mapping[str, OutputErrors]) -> None:
+        """Read on in the output of runs that have ended without a word."""
+        now = time.monotonic()
+        known = {run_id: (errors, now) for run_id, errors in before.items()} | self._ended
+        self._ended = {run_id: known[run_id] for run_id in run_ids if run_id in known and now - known[run_id][1] < RECENT_S}
+        for errors, since in self._ended.values():
+            if now - since < LAST_WORDS_S:
+                errors.read([], now, ended=True)
 
 
 def _new_courses() -> PrintedCourses:
