@@ -163,7 +163,7 @@ def _live(args: argparse.Namespace, named: Sequence[Half], gpu: bool) -> list[Ro
     from open_half import small as opened_small
     from open_half import varied as opened_varied
     from set_aside import cases as set_aside
-    from set_aside import fresh, later, newest, outside, small, winter
+    from set_aside import fresh, frost, later, newest, outside, small, winter
 
     rows = []
     place = "program on a GPU" if gpu else "program"
@@ -182,7 +182,7 @@ def _live(args: argparse.Namespace, named: Sequence[Half], gpu: bool) -> list[Ro
         on_a_gpu,
     )
     opened_programs = [program for part in opened_parts for program in part.PROGRAMS]
-    set_aside_parts = (set_aside, outside, later, small, fresh, newest, winter)
+    set_aside_parts = (set_aside, outside, later, small, fresh, newest, winter, frost)
     known = _kept(Path(args.verdicts)) if args.verdicts else {}
     programs = (*ALL, *opened_programs, *(program for part in set_aside_parts for program in part.PROGRAMS))
     for program in programs:
