@@ -106,16 +106,13 @@ class Buckets(Sequence[Bucket]):
         last.append(finite[-1] if finite else values[0])
         non_finite.append(len(values) - len(finite))
 
-    def append_groups(self, x: Sequence[float], values: Sequence[float], size: int, x_ascends: bool = False) -> None:
-        """Add a bucket for every ``size`` values, as ``append_all`` would one by one. ``size`` divides their number.
-
-        ``x_ascends``: ``ascends(x)``, where that is known.
-        """
+    def append_groups(self, x: Sequence[float], values: Sequence[float], size: int) -> None:
+        """Add a bucket for every ``size`` values, as ``append_all`` would one by one. ``size`` divides their number."""
         if not _all_finite(values):
             for start in range(0, len(values), size):
                 self.append_all(x[start : start + size], values[start : start + size])
             return
-        if x_ascends or ascends(x):
+        if ascends(x):
             self.x_first += array("d", x[::size])
             self.x_last += array("d", x[size - 1 :: size])
         else:

@@ -7,7 +7,6 @@ from array import array
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from gputop.history.buckets import ascends
 from gputop.history.interrupted import is_interrupted
 from gputop.history.points import PointSeries
 from gputop.history.series import BUCKETS, X_MAX, Series
@@ -27,7 +26,7 @@ ENDED_RUNS_KEPT = 20
 class Places:
     """The steps and times of some values: examined once for all metrics that a rank logs together."""
 
-    __slots__ = ("are_valid", "given", "on_axis", "steps", "steps_ascend", "times", "times_ascend")
+    __slots__ = ("are_valid", "given", "on_axis", "steps", "times")
 
     def __init__(self, steps: Sequence[int], times: Sequence[float]) -> None:
         """Columns of unequal length are cut to the shortest."""
@@ -41,7 +40,6 @@ class Places:
         except OverflowError:  # a step that does not fit into 64 bits
             self.on_axis = array("d", [step if abs(step) <= X_MAX else math.inf for step in self.steps])
         self.are_valid = _all_valid(self.on_axis) and _all_valid(self.times)
-        self.steps_ascend, self.times_ascend = ascends(self.on_axis), ascends(self.times)
 
 
 class MetricSeries:
@@ -73,6 +71,7 @@ class MetricSeries:
         number = min(len(places.times), len(values))
         if number < max(len(places.times), len(values)):
             places, values = Places(places.steps[:number], places.times[:number]), values[:number]
+        values = array("d", values)
         self.newest.extend(places.steps, places.times, values, None if beside is None else beside.newest)
         self._note_finite(places.steps, values)
         if not self.by_step.limit:
@@ -81,8 +80,8 @@ class MetricSeries:
             steps, times = places.steps, places.times
             valid = [n for n in range(number) if _all_valid(steps[n : n + 1]) and _all_valid(times[n : n + 1])]
             places, values = Places([steps[n] for n in valid], [times[n] for n in valid]), [values[n] for n in valid]
-        self.by_step.extend(places.on_axis, values, ascends=places.steps_ascend)
-        self.by_time.extend(places.times, values, ascends=places.times_ascend)
+        self.by_step.extend(places.on_axis, values)
+        self.by_time.extend(places.times, values)
 
     def _note_finite(self, steps: Sequence[int], values: Sequence[float]) -> None:
         place = len(values) - 1

@@ -48,7 +48,8 @@ class PointSeries(Sequence[Point]):
         steps and times are shared if they are the same, as those of another metric in the same records are.
         """
         number = min(len(steps), len(times), len(values))
-        steps, times, values = steps[:number], times[:number], values[:number]
+        if number < max(len(steps), len(times), len(values)):
+            steps, times, values = steps[:number], times[:number], values[:number]
         try:
             new_steps = array("q", steps)
         except OverflowError:
@@ -62,7 +63,8 @@ class PointSeries(Sequence[Point]):
             kept = KEPT_QUICK if self.times[-1] - self.times[-KEPT_POINTS] < QUICK_S else KEPT_POINTS
             self.steps, self.times = self.steps[-kept:], self.times[-kept:]
             del self.values[:-kept]
-        if beside is not None and beside.steps == self.steps and beside.times == self.times:
+        # As bytes: Python makes an object of each double that it compares.
+        if beside is not None and beside.steps == self.steps and beside.times.tobytes() == self.times.tobytes():
             self.steps, self.times = beside.steps, beside.times
 
     def clear(self) -> None:

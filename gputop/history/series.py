@@ -6,14 +6,16 @@ half the resolution, and no spike is lost, because a bucket keeps its smallest a
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 
 from gputop.history.buckets import Bucket, Buckets
 
 BUCKETS = 4096
 """At 1 Hz this is 68 minutes at full resolution, 2 h 16 min at 2 s, and so on."""
-TOGETHER = 16
-"""So many values that were added one by one become buckets together, which takes a fifth of the time."""
+TOGETHER = 512
+"""So many values become buckets together, unless someone asks for the buckets before: a snapshot has values of hundreds of
+series, few of which are drawn, and a few values at a time take several times as long."""
 X_MAX = 2.0**64
 """Larger than any step or time. Values beyond it, or at NaN, have no place on an axis."""
 
@@ -21,15 +23,32 @@ X_MAX = 2.0**64
 class Series:
     """A bounded series of (x, value); x is time in seconds or a step, and may decrease."""
 
-    __slots__ = ("_buckets", "_new_values", "_new_x", "_taken_in", "last", "last_x", "limit", "version", "width")
+    __slots__ = (
+        "_along",
+        "_buckets",
+        "_new_values",
+        "_new_x",
+        "_taken_in",
+        "_values_of",
+        "last",
+        "last_x",
+        "limit",
+        "version",
+        "width",
+    )
 
     def __init__(self, limit: int = BUCKETS, values_of: Series | None = None) -> None:
         """``values_of`` is the series whose values this one shares along another axis; extend that one first."""
         self.limit = limit
+        self._values_of = values_of
+        self._along: Series | None = None
+        """The series that shares the values of this one."""
+        if values_of is not None:
+            values_of._along = self
         self._buckets = Buckets(values_of.buckets if values_of is not None else None)
-        self._new_x: list[float] = []
-        self._new_values: list[float] = []
-        """What ``append`` has added, and no bucket contains yet."""
+        self._new_x = array("d")
+        self._new_values = array("d")
+        """What no bucket contains yet; a series that shares its values has only their places."""
         self.width = 1
         self._taken_in = 0
         self.version = 0
@@ -50,36 +69,32 @@ class Series:
         return self._taken_in + len(self._new_x)
 
     def append(self, x: float, value: float) -> None:
-        """Add one value. NaN and infinities are counted and marked, but not averaged. Ignore a value without a valid x.
+        """Add one value. NaN and infinities are counted and marked, but not averaged. Ignore a value without a valid x."""
+        if -X_MAX <= x <= X_MAX:
+            self.extend((x,), (value,))
 
-        Each snapshot has over a hundred readings, and few of them are drawn: several together become buckets, or all when
-        someone asks for ``buckets``.
-        """
-        if not -X_MAX <= x <= X_MAX:
-            return
-        self.version += 1
-        self.last, self.last_x = value, x
-        self._new_x.append(x)
-        self._new_values.append(value)
-        if len(self._new_x) >= TOGETHER:
-            self._take_new()
-
-    def extend(self, x: Sequence[float], values: Sequence[float], *, ascends: bool = False) -> None:
-        """Add values, one for each ``x``, all of which are valid. ``ascends``: no x is below the one before, as is known."""
+    def extend(self, x: Sequence[float], values: Sequence[float]) -> None:
+        """Add values, one for each ``x``, all of which are valid."""
         if not values:
             return
-        if self._new_x:
-            self._take_new()
         self.version += len(values)
         self.last, self.last_x = values[-1], x[-1]
-        self._take_in(x, values, ascends)
+        self._new_x.extend(x)
+        if self._values_of is None:
+            self._new_values.extend(values)
+        if self._along is None and len(self._new_x) >= TOGETHER:
+            self._take_new()
 
     def _take_new(self) -> None:
-        x, self._new_x = self._new_x, []
-        values, self._new_values = self._new_values, []
-        self._take_in(x, values)
+        """Make buckets of the new values, along both axes: the buckets share the values."""
+        first = self._values_of or self
+        values, first._new_values = first._new_values.tolist(), array("d")
+        for series in (first, first._along):
+            if series is not None:
+                x, series._new_x = series._new_x.tolist(), array("d")
+                series._take_in(x, values)
 
-    def _take_in(self, x: Sequence[float], values: Sequence[float], ascends: bool = False) -> None:
+    def _take_in(self, x: Sequence[float], values: Sequence[float]) -> None:
         buckets, start = self._buckets, 0
         while start < len(values):
             started = self._taken_in % self.width
@@ -97,7 +112,7 @@ class Series:
                 elif self._taken_in % self.width == 0 and len(values) - start >= self.width:
                     whole = min((len(values) - start) // self.width, self.limit - len(buckets))
                     end = start + whole * self.width
-                    buckets.append_groups(x[start:end], values[start:end], self.width, ascends)
+                    buckets.append_groups(x[start:end], values[start:end], self.width)
                 else:
                     end = start + self.width - self._taken_in % self.width
                     buckets.append_all(x[start:end], values[start:end])

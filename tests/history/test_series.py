@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from unittest import mock
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gputop.history import history
+from gputop.history import series as series_module
 from gputop.history.history import History
 from gputop.history.metrics import MetricSeries
 from gputop.history.series import BUCKETS, Series
@@ -139,18 +141,39 @@ def test_processes_that_ended_longest_ago_are_forgotten() -> None:
 POINTS = st.lists(st.tuples(st.integers(-50, 50), st.integers(-9, 9).map(float) | st.just(math.nan)), max_size=60)
 
 
-@given(st.lists(POINTS, max_size=6), st.integers(1, 9))
-def test_adding_many_values_at_once_equals_adding_them_one_by_one(chunks: list[list[tuple[int, float]]], limit: int) -> None:
+@given(
+    st.lists(st.tuples(POINTS, st.sampled_from(["", "together", "beside"])), max_size=6), st.integers(1, 9), st.integers(1, 99)
+)
+def test_adding_many_values_at_once_equals_adding_them_one_by_one(
+    chunks: list[tuple[list[tuple[int, float]], str]], limit: int, at_once: int
+) -> None:
+    """Whoever asks for the buckets of one axis in between, and however many values wait for that."""
     together, alone = Series(limit), Series(limit)
     beside = Series(limit, values_of=together)
-    for chunk in chunks:
-        together.extend([x for x, _ in chunk], [value for _, value in chunk])
-        beside.extend([-x for x, _ in chunk], [value for _, value in chunk])
-        for x, value in chunk:
-            alone.append(x, value)
+    with mock.patch.object(series_module, "TOGETHER", at_once):
+        for chunk, asked in chunks:
+            together.extend([x for x, _ in chunk], [value for _, value in chunk])
+            beside.extend([-x for x, _ in chunk], [value for _, value in chunk])
+            for x, value in chunk:
+                alone.append(x, value)
+            if asked:
+                assert len((together if asked == "together" else beside).buckets) == len(alone.buckets)
+    assert [bucket.x_first for bucket in beside.buckets] == [-bucket.x_last for bucket in together.buckets]
     assert [str(bucket) for bucket in together.buckets] == [str(bucket) for bucket in alone.buckets]
     assert (together.width, together.samples, together.version) == (alone.width, alone.samples, alone.version)
-    assert [bucket.x_first for bucket in beside.buckets] == [-bucket.x_last for bucket in together.buckets]
+
+
+def test_a_limit_that_is_lowered_while_values_wait_holds_for_both_axes() -> None:
+    together = Series(64)
+    beside = Series(64, values_of=together)
+    for start in range(0, 192, 24):
+        together.extend(range(start, start + 24), range(24))
+        beside.extend(range(start, start + 24), range(24))
+        if start == 48:
+            together.limit = beside.limit = 8
+    assert [str(bucket) for bucket in beside.buckets] == [str(bucket) for bucket in together.buckets]
+    assert len(together.buckets) <= 8 + 1
+    assert together.span() == (0, 191)
 
 
 def test_a_value_without_a_place_on_an_axis_is_left_out() -> None:
