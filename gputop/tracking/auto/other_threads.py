@@ -33,7 +33,7 @@ class OtherThreads:
             idle = training.is_idle()
             may_hold = idle and threads.may_hold
             is_over = (idle and not len(training.optimizers)) or has_ended(training.thread)
-            if threads.follows_backward(idle, is_over, lambda: self._loss(tensors) is not None):
+            if threads.follows_backward(idle, is_over, lambda: self._loss(tensors) is not None, training.all_taken):
                 training.go_on_here()
                 return True
             value = self._loss(tensors) if may_hold else None

@@ -187,6 +187,43 @@ for number in range(60):
     assert {"loss/first", "loss/second"} <= points(home, home.only_run()).keys()
 
 
+def test_a_backward_on_another_thread_is_over_once_the_training_has_stepped(home: Home) -> None:
+    """Else a step without a loss, many steps later, would look as if that thread had run its backward."""
+    code, said, error = home.run(
+        SMALL
+        + """
+import threading
+
+
+def train_elsewhere():
+    other = torch.nn.Linear(2, 1)
+    other_optimizer = torch.optim.SGD(other.parameters(), lr=0.1)
+    other(torch.ones(1, 2)).sum().backward()
+    other_optimizer.step()
+
+
+def fast_steps():
+    return sum(step().fast.mode == "fast" for number in range(100))
+
+
+fast_steps()
+while step().fast.mode != "fast":
+    pass
+thread = threading.Thread(target=train_elsewhere)
+thread.start()
+thread.join()
+step()
+step()
+optimizer.step()
+print(fast_steps(), install.tracked().training.threads.in_turn)
+"""
+    )
+    assert code == 0, error
+    fast, in_turn = said.split()
+    assert in_turn == "False"
+    assert int(fast) > 0
+
+
 def test_a_child_that_is_forked_meanwhile_begins_on_the_full_path(home: Home) -> None:
     code, _, error = home.run(
         """

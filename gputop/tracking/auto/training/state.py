@@ -306,6 +306,7 @@ class Training:
         fast.leave("full")
         taken = fast.step - self.step
         self.taken += taken
+        self.threads.stepped_fast(self.taken)
         if self.loader is not None:
             self.loader.hand_out(fast.take_batches())
         self.step, self.mark = fast.step, fast.mark

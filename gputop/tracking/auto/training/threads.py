@@ -14,7 +14,18 @@ from typing import Any
 class Threads:
     """What is known of threads other than the one that trains. Its methods are its only writers."""
 
-    __slots__ = ("_first", "_held", "_holds", "_several", "_stepper", "backward", "ignored", "in_turn", "loses_loss")
+    __slots__ = (
+        "_backward_at",
+        "_first",
+        "_held",
+        "_holds",
+        "_several",
+        "_stepper",
+        "backward",
+        "ignored",
+        "in_turn",
+        "loses_loss",
+    )
 
     def __init__(self) -> None:
         self.in_turn = False
@@ -25,6 +36,8 @@ class Threads:
         """How many optimizer steps belong to other trainings."""
         self.backward = False
         """Whether a backward that was not followed has run since the training's last step."""
+        self._backward_at = 0
+        """How many steps the training had made then."""
         self.loses_loss = False
         """Whether the training itself had such a backward, and that began at a loss: the loss of the step is not known."""
         self._first = 0
@@ -34,7 +47,7 @@ class Threads:
         self._holds = True
         self._held: Any = None
 
-    def follows_backward(self, idle: bool, is_over: bool, begins_at_loss: Callable[[], bool]) -> bool:
+    def follows_backward(self, idle: bool, is_over: bool, begins_at_loss: Callable[[], bool], steps: int) -> bool:
         """Return whether a backward that begins on another thread belongs to the training, which then continues there.
 
         In the middle of an iteration, one thread makes all steps: threads share its backward, as the stages of a pipeline do.
@@ -44,6 +57,7 @@ class Threads:
             idle: the training is between two iterations.
             is_over: its thread has ended, or no optimizer of it exists any more.
             begins_at_loss: returns whether the backward begins at a loss, and not at gradients that another one computed.
+            steps: how many steps the training has made.
         """
         if self.in_turn and not idle and not self._stepper:
             self.in_turn, self._several = False, True
@@ -53,7 +67,7 @@ class Threads:
             self.loses_loss = self.loses_loss or begins_at_loss()
         elif self._held is not None and begins_at_loss():
             self._held = None  # it is only a part of the step's loss
-        self.backward = True
+        self.backward, self._backward_at = True, steps
         return False
 
     def begins_elsewhere(self, thread: int, begins_at_loss: Callable[[], bool]) -> bool:
@@ -96,6 +110,11 @@ class Threads:
         held, self._held = self._held, None
         self.backward = self.loses_loss = False
         return held
+
+    def stepped_fast(self, steps: int) -> None:
+        """Note that the training has made this many steps, the last ones on the fast path, each with its losses."""
+        if self.backward and self._backward_at < steps:
+            self.stepped(without_loss=False)
 
     @property
     def may_hold(self) -> bool:
