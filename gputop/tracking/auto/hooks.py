@@ -40,7 +40,7 @@ from gputop.tracking.auto.training.pace import Pace
 from gputop.tracking.auto.training.several_losses import Several
 from gputop.tracking.auto.training.state import Training
 from gputop.tracking.auto.training.threads import Threads, has_ended
-from gputop.tracking.auto.training.usual import Usual, is_plain
+from gputop.tracking.auto.training.usual import Usual
 from gputop.tracking.auto.without_optimizer import WithoutOptimizer
 from gputop.tracking.manual_steps import (
     ManualSteps,
@@ -78,7 +78,7 @@ _NOT_COMPILED = (
         Batches,
         Gradients,
     ),
-    *(ManualSteps, is_plain, first_tensor, counts, is_integer, is_table, value_of, read, step_loss, divided_by),
+    *(ManualSteps, first_tensor, counts, is_integer, is_table, value_of, read, step_loss, divided_by),
     *(accelerate_divides_by, packed.may_read, has_ended, columns_of, label, unseen, has_modes),
     *(sorted_leaves, sums_of, tensor_state, is_kept, may_read, keeps_parts, has_own_values, are_discarded),
 )

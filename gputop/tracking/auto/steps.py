@@ -20,7 +20,6 @@ from gputop.tracking.auto.other_threads import OtherThreads
 from gputop.tracking.auto.timings import Timings
 from gputop.tracking.auto.training.epochs import Epochs
 from gputop.tracking.auto.training.state import Training
-from gputop.tracking.auto.training.usual import is_plain
 from gputop.tracking.auto.which_run import WhichRun
 from gputop.tracking.auto.without_optimizer import WithoutOptimizer
 
@@ -127,8 +126,12 @@ class Steps:
         if optimizers.trainings > self._training_number:
             self._begin_training(optimizers.trainings)
             values["training"] = float(optimizers.trainings)
-        plain = known and not skipped and self._is_plain()
-        if opened or iteration.fetched or optimizers.begins_iteration(index, training.loader is not None):
+        as_usual = known and not (skipped or training.fast.in_backward or training.step_is_hidden)
+        training.usual.step(index, sites, as_usual)
+        ends = opened or iteration.fetched > 0 or optimizers.begins_iteration(index, training.loader is not None)
+        plain = False
+        if ends:
+            plain = self._is_plain()
             self._close_iteration()
             self._timings.put(values, now, not self.without_optimizer.is_possible)
             if self.facts is not None:
@@ -143,18 +146,17 @@ class Steps:
         if values and training.records is not None:
             training.records.write(values, training.step)
         self._note_optimizer(optimizer, index, known, opened)
-        # Which of several backwards a wrapper reduced over the ranks is counted in every step.
-        counted = models.settling or models.inspection.splits or (models.wrapped and training.usual.accumulates)
-        training.decide(plain and not counted)
+        if ends:
+            training.decide(plain and not (models.settling or models.inspection.splits))
         training.do_between_steps()
 
     def _is_plain(self) -> bool:
         """Return whether the iteration that is ending had nothing special, and learn what is usual from it."""
         training = self.training
         if training.partial:
+            training.usual.forget()
             return False
-        training.usual.learn(training.sites, training.iteration)
-        return len(training.optimizers) == 1 and not training.step_is_hidden and is_plain(training.sites, training.iteration)
+        return training.usual.end(training.iteration, len(training.optimizers))
 
     def _stop_clock(self) -> None:
         """Stop timing an optimizer's step on the GPU."""

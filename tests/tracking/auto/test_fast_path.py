@@ -6,11 +6,14 @@ import itertools
 import json
 import math
 import sys
+import time
+import weakref
 from pathlib import Path
 
 import pytest
 
 from gputop.snapshot import Run
+from gputop.tracking.auto.training.fast_path import FastPath, FastTurn, Stretch
 from gputop.tracking.auto.training.iteration import Iteration
 from gputop.tracking.auto.training.pace import FULL_ONE_IN, FULL_PER_S, RATE_MIN_S, RATE_S, Rate, full_share, is_full
 from gputop.tracking.reader.runs import RunReader
@@ -23,7 +26,9 @@ assert home
 SCRIPTS = Path(__file__).parent / "scripts"
 IN_EVERY_STEP = ("loss", "checkpoint_s", "phase/evaluation", "phase/data", "step_s")
 WHEN_LOOKED_AT = ("lr", "epoch", "phase/forward", "phase/backward", "phase/optimizer", "samples_per_s")
-COUNTED = ("gradients", "checkpoint", "evaluation")
+BY_CHANCE = {"gc_s"}
+"""Python also collects garbage when it sees fit."""
+COUNTED = ("gradients", "wrapper_calls", "checkpoint", "evaluation")
 """Facts that count what was inspected, or hold times."""
 
 
@@ -64,15 +69,30 @@ def points(home: Home, run: Run) -> dict[str, dict[int, float]]:
     return found
 
 
+def without_times(fact: object) -> object:
+    return {key: value for key, value in fact.items() if not key.endswith("_s")} if isinstance(fact, dict) else fact
+
+
 def same(one: float, other: float) -> bool:
     return one == other or (math.isnan(one) and math.isnan(other))
 
 
-@pytest.mark.parametrize(("device", "seeds"), [((), (2, 3)), (("gpu",), (1,))], ids=["cpu", "gpu"])
+@pytest.mark.parametrize(
+    ("words", "seeds"),
+    [
+        ((), (2, 3)),
+        (("gpu",), (1,)),
+        (("pair",), (2,)),
+        (("adversarial",), (4,)),
+        (("gpu", "adversarial"), (4,)),
+        (("ddp",), (2,)),
+    ],
+    ids=["cpu", "gpu", "pair", "adversarial", "gpu-adversarial", "ddp"],
+)
 def test_unusual_iterations_are_logged_as_if_every_iteration_were_measured_in_full(
-    home: Home, device: tuple[str, ...], seeds: tuple[int, ...]
+    home: Home, words: tuple[str, ...], seeds: tuple[int, ...]
 ) -> None:
-    done = home.finish((sys.executable, "mixed.py", *device, *map(str, seeds)), SCRIPTS)
+    done = home.finish((sys.executable, "mixed.py", *words, *map(str, seeds)), SCRIPTS)
     assert done.returncode == 0, done.stderr
     said = done.stdout.splitlines()
     assert said[::2] == said[1::2], "what the trainings did is the same to the bit"
@@ -83,7 +103,7 @@ def test_unusual_iterations_are_logged_as_if_every_iteration_were_measured_in_fu
     for seed in seeds:
         fast, full = runs[f"{seed}-fast"], runs[f"{seed}-full"]
         few, all_of = points(home, fast), points(home, full)
-        assert few.keys() == all_of.keys()
+        assert few.keys() - BY_CHANCE == all_of.keys() - BY_CHANCE
         assert fast.ranks[0].step == full.ranks[0].step
         for name, values in few.items():
             if name.startswith(IN_EVERY_STEP):
@@ -96,7 +116,7 @@ def test_unusual_iterations_are_logged_as_if_every_iteration_were_measured_in_fu
         facts, known = fast.ranks[0].facts, full.ranks[0].facts
         assert facts.keys() == known.keys()
         for name in facts.keys() - {*COUNTED, "parameters"}:
-            assert facts[name] == known[name], name
+            assert without_times(facts[name]) == without_times(known[name]), name
         # Which steps are probed depends on how long they took; what is found there does not.
         probed, all_probed = ({step: rest for step, *rest in item["parameters"]["recent"]} for item in (facts, known))
         assert all(all_probed.get(step, rest) == rest for step, rest in probed.items())
@@ -311,6 +331,36 @@ def test_accumulated_scaled_and_several_losses_are_taken_on_the_fast_path(home: 
                 assert found[name][step] == pytest.approx(value, rel=1e-5), (case, step)
         assert list(found["step_s"]) == sorted(found["step_s"]), case
         assert len(found["step_s"]) >= len(told["losses"]) - 2, case
+
+
+class Optimizer:
+    """An object of which nothing is known but that it steps."""
+
+
+def test_a_step_of_another_optimizer_with_the_same_id_is_not_fast() -> None:
+    import torch
+
+    fast, first = FastPath(torch), Optimizer()
+    turn, known = FastTurn(weakref.ref(first), [], ("loss",)), id(first)
+    fast.begin(
+        step=0,
+        mark=time.perf_counter(),
+        last_step=100,
+        pause_every=0,
+        turns=[turn],
+        step_s="step_s",
+        data="phase/data",
+        feed=None,
+        thread=0,
+        stretch=Stretch(),
+        late=lambda *late: None,
+        several=None,
+    )
+    del first
+    others = [Optimizer() for _ in range(1000)]
+    fast.loss = 1.0
+    assert not any(fast.stepped(other) for other in others if id(other) == known)
+    assert known in map(id, others), "Python gives a freed object's place to the next one of its size"
 
 
 def test_a_training_on_a_gpu_is_as_fast_as_its_gpu_and_not_as_its_queue() -> None:

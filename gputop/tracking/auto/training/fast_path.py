@@ -1,12 +1,13 @@
 """The fast path through an iteration: most short iterations record only their loss, their time and the wait for data.
 
 Most of tracking's cost per iteration is fetching code and data again that torch has evicted from the caches. So only some short
-iterations are measured in full (``pace`` says which), and the others touch as little as possible.
+iterations are measured in full (``pace`` says which), and the others touch as little as possible. The record of a step at which
+an iteration ends has its times; one of another optimizer has only the losses since the step before.
 
 The wrappers (``hooks``, ``models``) take the fast path while the mode is "fast". Anything unusual (an evaluation, a
 checkpoint, a loss of another line) ends it in the middle of an iteration: ``Training.end_early`` takes over what is known, and
-the rest of the iteration takes the full path. Only plain iterations start it: one optimizer, and no adapter or script that
-records the same values.
+the rest of the iteration takes the full path. Only plain iterations start it: all optimizers step in each, in one order, and no
+adapter or script records the same values.
 
 A loss on a GPU is not read: the optimizer's step queues its copy, and the journal records it once that has arrived.
 """
@@ -14,7 +15,7 @@ A loss on a GPU is not read: the optimizer's step queues its copy, and the journ
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from time import perf_counter
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
@@ -25,6 +26,7 @@ from gputop.tracking.auto.training.several_losses import Several
 from gputop.tracking.journal.handlers import let_through
 
 if TYPE_CHECKING:
+    from gputop.tracking.auto.losses.site import Site
     from gputop.tracking.journal.writing.deferring import Deferred
 
 Mode = Literal["full", "fast", "rest", "off"]
@@ -32,9 +34,8 @@ Mode = Literal["full", "fast", "rest", "off"]
 because automatic tracking has stopped."""
 NO_FEED = object()
 """Replaces a DataLoader's feed if no loader feeds the training."""
-FastStep = tuple[int, float, float, tuple[float, ...], float]
-"""The record of a fast iteration: its step; its end, by ``perf_counter`` (on Linux the journal's clock); its duration in s; its
-losses, unless they are still on a GPU; its wait for data in s, or 0."""
+FastStep = tuple[tuple[str, ...], tuple[float, ...], int, float]
+"""A record: names, values, step, and time by ``perf_counter`` (on Linux the journal's clock)."""
 Late = Callable[[str, Any, int, int], None]
 """Records a value that is still on a GPU once it has arrived: its name, the value, its step, its time (monotonic, ns)."""
 
@@ -42,11 +43,9 @@ Late = Callable[[str, Any, int, int], None]
 class Stretch:
     """Consecutive fast iterations whose records are not written yet."""
 
-    __slots__ = ("_data", "_step_s", "losses", "waiting")
+    __slots__ = ("waiting",)
 
-    def __init__(self, step_s: str, losses: tuple[str, ...], data: str) -> None:
-        """Set the names of a step's time, of its losses, and of its wait for data."""
-        self._step_s, self.losses, self._data = (step_s,), losses, (data,)
+    def __init__(self) -> None:
         self.waiting: deque[FastStep] = deque()
 
     def __bool__(self) -> bool:
@@ -55,12 +54,21 @@ class Stretch:
     def __iter__(self) -> Iterator[Deferred]:
         """Yield each record once. Safe on any thread."""
         while self.waiting:
-            step, now, step_s, losses, data_s = self.waiting.popleft()
-            names = self._step_s + self.losses if losses else self._step_s
-            if data_s:
-                yield names + self._data, (step_s, *losses, data_s), step, int(now * 1e9)
-            else:
-                yield names, (step_s, *losses), step, int(now * 1e9)
+            names, values, step, now = self.waiting.popleft()
+            yield names, values, step, int(now * 1e9)
+
+
+class FastTurn:
+    """The step of one optimizer in a fast iteration: what comes before it, and the names of its values."""
+
+    __slots__ = ("lines", "losses", "optimizer")
+
+    def __init__(self, optimizer: Callable[[], Any], lines: list[Site], losses: tuple[str, ...]) -> None:
+        """Take a weak reference to the optimizer: once it is gone, another one may have its id.
+
+        ``lines`` run backward before it, since the step before; ``losses`` are their names.
+        """
+        self.optimizer, self.lines, self.losses = optimizer, lines, losses
 
 
 def _ignore(name: str, value: Any, step: int, at_ns: int) -> None:
@@ -75,15 +83,18 @@ class FastPath:
 
     __slots__ = (
         "_batches_before",
+        "_data",
+        "_last",
         "_last_step",
         "_late",
         "_limit_s",
-        "_optimizer_id",
+        "_next",
         "_pause_every",
         "_record",
         "_several",
-        "_stretch",
+        "_step_s",
         "_torch",
+        "_turns",
         "batches",
         "data_s",
         "feed",
@@ -94,6 +105,7 @@ class FastPath:
         "pause_at",
         "step",
         "thread",
+        "turns_taken",
     )
 
     def __init__(self, torch: Any) -> None:
@@ -118,9 +130,13 @@ class FastPath:
         self._limit_s = FULL_FROM_S
         """An iteration that takes longer ends the fast path."""
         self.thread = 0
-        self._optimizer_id = 0
-        self._stretch = Stretch("step_s", ("loss",), "phase/data")
-        self._record: Callable[[FastStep], None] = self._stretch.waiting.append
+        self._turns: Sequence[FastTurn] = ()
+        self._next = self._last = FastTurn(lambda: None, [], ())
+        """The turns that come next, and at the end of the iteration."""
+        self.turns_taken = 0
+        """How many optimizers have stepped since the last iteration ended."""
+        self._step_s = self._data = ""
+        self._record: Callable[[FastStep], None] = Stretch().waiting.append
         self._late: Late = _ignore
 
     def __reduce__(self) -> Any:
@@ -144,7 +160,9 @@ class FastPath:
         mark: float,
         last_step: int,
         pause_every: int,
-        optimizer: Any,
+        turns: Sequence[FastTurn],
+        step_s: str,
+        data: str,
         feed: Any,
         thread: int,
         stretch: Stretch,
@@ -158,7 +176,9 @@ class FastPath:
             mark: when it ended, in seconds of ``perf_counter``.
             last_step: the last iteration before the next full one.
             pause_every: after how many iterations to pause; 0: never before the last one.
-            optimizer: the only one that steps.
+            turns: the steps of an iteration's optimizers; it ends at the last one.
+            step_s: the name of an iteration's time.
+            data: the name of its wait for data.
             feed: the feed whose waits count; None if no loader feeds the training.
             thread: the one that trains.
             stretch: takes the records.
@@ -167,8 +187,9 @@ class FastPath:
         """
         self.step, self._last_step, self.mark, self._pause_every = step, last_step, mark, pause_every
         self._set_pause()
-        self._optimizer_id, self.thread = id(optimizer), thread
-        self._stretch, self._record, self._late = stretch, stretch.waiting.append, late
+        self._turns, self._next, self._last, self.turns_taken = turns, turns[0], turns[-1], 0
+        self._step_s, self._data, self.thread = step_s, data, thread
+        self._record, self._late = stretch.waiting.append, late
         self.loss, self._several, self.data_s, self._limit_s = None, several, 0.0, FULL_FROM_S
         self.batches = self._batches_before = 0
         self.feed = NO_FEED if feed is None else feed
@@ -223,40 +244,66 @@ class FastPath:
         self.loss = None
 
     def stepped(self, optimizer: Any) -> bool:
-        """Record an iteration that ends now, and return True; return False if it is not as usual."""
+        """Record a step that ends now, and return True; return False if it is not as usual."""
         now = perf_counter()
         took = now - self.mark
-        if took >= self._limit_s or id(optimizer) != self._optimizer_id:
+        turn = self._next
+        if took >= self._limit_s or optimizer is not turn.optimizer():
             return False
+        if turn is not self._last:
+            return self._stepped_within(turn, now)
         # Take it at once: a signal handler that saves a checkpoint can end the fast path between any two calls.
         loss, self.loss = self.loss, None
-        if type(loss) is float:
-            losses: tuple[float, ...] = (loss,)
+        step = self.step + 1
+        losses = (loss,) if type(loss) is float else self._losses_of(turn, loss, step, now)
+        if losses is None:
+            return False
+        self.step = step
+        names = (self._step_s, *turn.losses) if losses else (self._step_s,)
+        if self.data_s:
+            self._record(((*names, self._data), (took, *losses, self.data_s), step, now))
         else:
-            found = self._several_or(loss)
-            if not found:
-                return False
-            losses = self._only_floats(found, self.step + 1, now)
-        self.step = step = self.step + 1
-        self._record((step, now, took, losses, self.data_s))
+            self._record((names, (took, *losses), step, now))
         self.data_s = 0.0
         self._batches_before = self.batches
         self.mark = now
+        self._next, self.turns_taken = self._turns[0], 0
         return True
 
-    def _several_or(self, loss: Any) -> list[Any]:
-        """Return all losses of the iteration that ends; an empty list if they are not the usual ones."""
-        if self._several is None:
-            return [] if loss is None else [loss]
-        # A signal handler may have ended the fast path since the step began: the full path takes the losses then.
-        return self._several.take() if self.mode == "fast" and self._several.is_usual() else []
+    def _stepped_within(self, turn: FastTurn, now: float) -> bool:
+        """Record a step that ends now, but does not end the iteration; return False if it is not as usual."""
+        # Another batch would begin an iteration, and there is only one line with a loss unless there are several.
+        if self.batches != self._batches_before or self.loss is not None:
+            return False
+        if turn.lines or self._several is not None:
+            losses = self._losses_of(turn, None, self.step, now)
+            if losses is None:
+                return False
+            if losses:
+                self._record((turn.losses, losses, self.step, now))
+        self.turns_taken += 1
+        self._next = self._turns[self.turns_taken]
+        return True
 
-    def _only_floats(self, losses: list[Any], step: int, now: float) -> tuple[float, ...]:
-        """Return the losses of a step if they are floats; else record each of them once it has arrived, and return none."""
-        if all(type(loss) is float for loss in losses):
-            return tuple(losses)
-        for name, loss in zip(self._stretch.losses, losses, strict=True):
-            self._late(name, loss, step, int(now * 1e9))
+    def _losses_of(self, turn: FastTurn, loss: Any, step: int, now: float) -> tuple[float, ...] | None:
+        """Return the losses before a step if they are floats, or none of those that are recorded once they have arrived.
+
+        None: they are not the usual ones. ``loss``: the only one, if there cannot be several.
+        """
+        several = self._several
+        if several is None:
+            if (loss is None) == bool(turn.lines):
+                return None
+            found = [] if loss is None else [loss]
+        # A signal handler may have ended the fast path since the step began: the full path takes the losses then.
+        elif self.mode != "fast" or not several.are(turn.lines):
+            return None
+        else:
+            found = several.take() if turn.lines else []
+        if all(type(loss) is float for loss in found):
+            return tuple(found)
+        for name, value in zip(turn.losses, found, strict=True):
+            self._late(name, value, step, int(now * 1e9))
         return ()
 
     def continues(self) -> bool:

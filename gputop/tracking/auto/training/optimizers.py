@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
+from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
@@ -104,6 +105,11 @@ class Optimizers:
         if len(known) > self._weights_most:
             self._weights = {key: reference for key, reference in known.items() if reference() is not None}
             self._weights_most = 2 * len(self._weights) + WEIGHTS_SPARE
+
+    def with_numbers(self, numbers: Sequence[int]) -> list[Any]:
+        """Return the optimizers with these numbers; without those that are gone."""
+        found = {number: optimizer for optimizer, number in self._numbers.items()}
+        return [found[number] for number in numbers if number in found]
 
     def begins_iteration(self, number: int, has_loader: bool) -> bool:
         """Return whether this step begins another iteration, by the order in which optimizers step."""

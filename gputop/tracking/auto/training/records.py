@@ -69,16 +69,21 @@ class Records:
         if metrics:
             self._now(metrics, step)
 
-    def names_if_fast(self, losses: Sequence[str]) -> tuple[str, tuple[str, ...], str] | None:
-        """Return the names of a step's time, its losses and its wait for data; None if something else records one of them."""
+    def names_if_fast(self, turns: Sequence[Sequence[str]]) -> tuple[str, list[tuple[str, ...]], str] | None:
+        """Return the names of a step's time, of its losses and of its wait for data; None if something else records one.
+
+        ``turns``: the losses at each optimizer's step; the last one ends the iteration, and its record has the times.
+        """
         self._check_names()
-        step_s, data, *found = (self._name(name) for name in ("step_s", "phase/data", *losses))
-        shown = tuple(name for name in found if name is not None)
-        if step_s is None or data is None or len(shown) < len(losses):
+        step_s, data = self._name("step_s"), self._name("phase/data")
+        found = [[self._name(name) for name in losses] for losses in turns]
+        shown = [tuple(name for name in losses if name is not None) for losses in found]
+        if step_s is None or data is None or any(None in losses for losses in found):
             return None
-        for names in ((step_s,), (step_s, *shown)):
+        for names in ((step_s,), (step_s, *shown[-1])):
             self._own_shapes.update((names, (*names, data)))
-        self._own_shapes.update((name,) for name in shown)  # those on a GPU arrive later, each on its own
+        self._own_shapes.update(shown[:-1])
+        self._own_shapes.update((name,) for losses in shown for name in losses)  # those on a GPU arrive later, each on its own
         return step_s, shown, data
 
     @property

@@ -14,7 +14,7 @@ from gputop.tracking.unseen import unseen
 
 
 class Several:
-    """Takes the losses of fast iterations in which the same lines run backward in the same order, each any number of times."""
+    """Takes the losses of fast iterations in which the same lines run backward, each any number of times."""
 
     def __init__(self, torch: Any, sites: Sites, usual: list[Site]) -> None:
         """``usual`` are the lines of an iteration, which have names."""
@@ -37,10 +37,10 @@ class Several:
             sites.add(site, value, part, tensor, in_closure=False)
             return True
 
-    def is_usual(self) -> bool:
-        """Return whether the iteration that ends now had the usual lines in the usual order, with losses on one device."""
+    def are(self, lines: list[Site]) -> bool:
+        """Return whether these lines have run backward, in this order, since the last step, with losses on one device."""
         pending = self._sites.pending
-        return pending == self._usual and len({type(site.total) is float for site in pending}) == 1
+        return pending == lines and len({type(site.total) is float for site in pending}) <= 1
 
     def take(self) -> list[Any]:
         """Return the loss of each line."""

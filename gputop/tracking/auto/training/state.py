@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from gputop.tracking.auto.losses.sites import Sites
 from gputop.tracking.auto.losses.user_code import UserCode
 from gputop.tracking.auto.readings.ddp import Gradients
-from gputop.tracking.auto.training.fast_path import FastPath, Stretch
+from gputop.tracking.auto.training.fast_path import FastPath, FastTurn, Stretch
 from gputop.tracking.auto.training.iteration import Iteration
 from gputop.tracking.auto.training.optimizers import Optimizers
 from gputop.tracking.auto.training.pace import WRITE_EVERY_S, Pace
@@ -111,7 +111,12 @@ class Training:
     @property
     def all_taken(self) -> int:
         """How many optimizer steps were seen; detects those that a GradScaler skips."""
-        return self.taken + self.reached - self.step
+        fast = self.fast
+        return self.taken if fast.mode != "fast" else self.taken + self._taken_fast()
+
+    def _taken_fast(self) -> int:
+        """Return how many optimizer steps were seen on the fast path."""
+        return (self.fast.step - self.step) * len(self.usual.turns) + self.fast.turns_taken
 
     def failed(self, error: Exception) -> None:
         """Stop tracking after an error; the training continues without it. An error of a signal handler passes."""
@@ -267,24 +272,30 @@ class Training:
             or journal is None
         ):
             return
-        feed, optimizer = self.loader, self.optimizers.last
-        if optimizer is None or (feed is not None and feed.batches.counting) or not self.sites.are_steady(usual.lines):
+        feed, optimizers = self.loader, self.optimizers.with_numbers([turn.number for turn in usual.turns])
+        if (feed is not None and feed.batches.counting) or not self.sites.are_steady(usual.lines):
             return
-        names = self.records.names_if_fast([str(site.name) for site in usual.lines])
-        if names is None:
+        names = self.records.names_if_fast([[str(site.name) for site in turn.lines] for turn in usual.turns])
+        if names is None or len(optimizers) < len(usual.turns):
             return
         if pace.adapt(self.recent_s):
             journal.own_ns = int(WRITE_EVERY_S * 1e9) if pace.write_every else 0
         last = pace.last_before_full(self.step, min(self.wanted.facts_due, self.wanted.batches_from))
         if last > self.step and self.mark is not None:
-            simple = not usual.scales and self.sites.only() is not None
-            self._stretch = journal.stretch = Stretch(*names)
+            simple = not usual.scales and self.sites.only() is not None and bool(usual.turns[-1].lines)
+            step_s, losses, data = names
+            self._stretch = journal.stretch = Stretch()
             self.fast.begin(
                 step=self.step,
                 mark=self.mark,
                 last_step=last,
                 pause_every=pace.write_every,
-                optimizer=optimizer,
+                turns=[
+                    FastTurn(weakref.ref(optimizer), turn.lines, shown)
+                    for optimizer, turn, shown in zip(optimizers, usual.turns, losses, strict=True)
+                ],
+                step_s=step_s,
+                data=data,
                 feed=feed if usual.fetches else None,
                 thread=self.thread,
                 stretch=self._stretch,
@@ -304,9 +315,10 @@ class Training:
         """Between two iterations: leave the fast path, so that the next iteration is measured in full."""
         fast = self.fast
         fast.leave("full")
-        taken = fast.step - self.step
-        self.taken += taken
+        self.taken += self._taken_fast()
         self.threads.stepped_fast(self.taken)
+        for turn in self.usual.turns[: fast.turns_taken]:
+            self.optimizers.add(turn.number)
         if self.loader is not None:
             self.loader.hand_out(fast.take_batches())
         self.step, self.mark = fast.step, fast.mark

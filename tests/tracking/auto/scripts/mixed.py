@@ -1,8 +1,9 @@
 """Trainings drawn at random, each in a forked process: most of their iterations are plain, some are not.
 
 mixed.py SEEDS: trains each seed twice, once with every iteration measured in full ("SEED-full") and once with the fast path
-("SEED-fast"). A "gpu" before the seeds makes tracking take each loss for one on a GPU (``late``). Prints what each training's
-own record of its losses and weights is.
+("SEED-fast"). Words before the seeds: "gpu" makes tracking take each loss for one on a GPU (``late``); "pair" and "adversarial"
+train with two optimizers, and "ddp" accumulates two losses under DDP. Prints what each training's own record of its losses and
+weights is.
 
 Tracking's clock shows what this process has worked, so that a crowded machine makes no step slow: slow ones are never fast.
 """
@@ -28,7 +29,8 @@ from gputop.tracking.auto.training import pace
 
 torch.set_num_threads(1)
 ITERATIONS, PLAIN_FIRST = 1200, 50
-GPU = sys.argv[1] == "gpu"
+WORDS = [word for word in sys.argv[1:] if not word.isdigit()]
+GPU = "gpu" in WORDS
 
 
 class Clock:
@@ -63,6 +65,9 @@ class Failing(torch.autograd.Function):
 
 
 class Training:
+    special = 0.1
+    """The share of iterations that are not plain."""
+
     def __init__(self, seed):
         torch.manual_seed(seed)
         self.seed, self.random = seed, random.Random(seed)
@@ -204,23 +209,93 @@ class Training:
         self.plain()
         gputop.text("a word")
 
+    def step(self):
+        self.optimizer.step()
+
     def run(self):
         kinds = [name for name, item in vars(Training).items() if callable(item) and name not in NOT_KINDS]
         late = [*kinds, *LATE] if self.seed % 2 else kinds
         for number in range(ITERATIONS):
-            special = number >= PLAIN_FIRST and self.random.random() < 0.1
+            special = number >= PLAIN_FIRST and self.random.random() < self.special
             self.optimizer.zero_grad()
             getattr(self, self.random.choice(late if number > ITERATIONS * 0.8 else kinds) if special else "plain")()
-            self.optimizer.step()
+            self.step()
         for inputs, targets in self.batches:
             self.optimizer.zero_grad()
             self.back(torch.nn.functional.mse_loss(self.model(inputs), targets))
-            self.optimizer.step()
+            self.step()
 
 
 LATE = ("accumulation", "in_a_list", "second_loss", "second_optimizer")
 """After these there is more than one line with a loss, or optimizer. With odd seeds alone."""
-NOT_KINDS = ("__init__", "batch", "loss", "back", "run", "plain", *LATE)
+NOT_KINDS = ("__init__", "batch", "loss", "back", "step", "run", "plain", *LATE)
+
+
+class Pair(Training):
+    """Two optimizers that step one after the other, now and then only the first one, or in the other order."""
+
+    special = 0.03
+
+    def __init__(self, seed):
+        super().__init__(seed)
+        self.second = torch.optim.SGD(self.model[2].parameters(), lr=0.02)
+        self.optimizer = torch.optim.SGD(self.model[0].parameters(), lr=0.01)
+
+    def step(self):
+        draw = self.random.random()
+        first, second = (self.second, self.optimizer) if draw > 0.99 else (self.optimizer, self.second)
+        first.step()
+        if draw < 0.005:
+            self.model.eval()
+            self.model(torch.ones(2, 4))
+            self.model.train()
+        elif draw < 0.01:
+            self.batch()
+        elif draw < 0.015:
+            torch.save(self.model.state_dict(), io.BytesIO())
+        if not 0.5 < draw < 0.51:
+            second.step()
+
+
+class Adversarial(Pair):
+    """Two optimizers that step on losses of their own."""
+
+    def step(self):
+        self.optimizer.step()
+        self.second.zero_grad()
+        draw = self.random.random()
+        if draw < 0.01:
+            self.model.eval()
+            self.model(torch.ones(2, 4))
+            self.model.train()
+        if draw < 0.99:
+            penalty = self.model(torch.ones(2, 4)).square().mean()
+            penalty.backward()
+            self.said.append(penalty.tolist())
+        self.second.step()
+
+
+class Accumulating(Training):
+    """Two losses in each step, under DDP, which reduces the last one."""
+
+    def __init__(self, seed):
+        super().__init__(seed)
+        torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        self.model = torch.nn.parallel.DistributedDataParallel(self.model)
+
+    def plain(self):
+        with self.model.no_sync():
+            self.back(self.loss() / 2)
+        self.back(self.loss() / 2)
+
+    def reentrant(self):
+        """DDP allows neither this nor another forward after a backward that failed."""
+        self.plain()
+
+    tried_again = caught = reentrant
+
+
+TRAINING = {"pair": Pair, "adversarial": Adversarial, "ddp": Accumulating}.get(WORDS[-1] if WORDS else "", Training)
 
 
 def train(seed, full):
@@ -234,7 +309,7 @@ def train(seed, full):
     type(steps)._close_iteration = lambda self: (looked_at.append(0), close(self))[1]
     if GPU:
         late.pretend(seed)
-    training = Training(seed)
+    training = TRAINING(seed)
     training.run()
     if GPU:
         late.let_all_arrive()
@@ -247,7 +322,7 @@ def train(seed, full):
 
 
 def main():
-    for seed in map(int, sys.argv[1 + GPU :]):
+    for seed in map(int, sys.argv[1 + len(WORDS) :]):
         for full in (True, False):
             now = CLOCK()
             child = os.fork()
