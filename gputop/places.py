@@ -15,6 +15,8 @@ from typing import BinaryIO
 
 TEXT_MAX_BYTES = 1 << 20
 """The largest file that is read as a user's text."""
+WRITER_S = 5.0
+"""How long a named pipe may have no writer: both may be started at the same time."""
 
 
 def home_dir() -> Path:
@@ -118,6 +120,30 @@ def open_regular(path: Path) -> BinaryIO:
     except OSError:
         os.close(handle)  # os.fdopen leaves that of a directory open
         raise
+
+
+def open_or_pipe(path: Path) -> BinaryIO | None:
+    """Open a file, or a named pipe once a program has opened it to write; return None if none does within ``WRITER_S``.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+    if not stat.S_ISFIFO(path.stat().st_mode):
+        file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK | os.O_NOCTTY))  # noqa: SIM115
+        os.set_blocking(file.fileno(), True)
+        return file
+    import queue  # rarely used: ``import gputop`` stays cheap
+    import threading
+
+    found: queue.SimpleQueue[BinaryIO] = queue.SimpleQueue()
+    # Opening a named pipe waits for that program.
+    threading.Thread(target=lambda: found.put(path.open("rb")), daemon=True).start()
+    try:
+        return found.get(timeout=WRITER_S)
+    except queue.Empty:
+        with contextlib.suppress(OSError):
+            os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC))  # ends that wait
+        return None
 
 
 def replace_file(path: Path, content: bytes, *, keep_link: bool = False) -> None:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import queue
 import shlex
-import stat
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +12,7 @@ from types import TracebackType
 from typing import BinaryIO, NamedTuple
 
 from gputop.errors import GputopError, UsageError
+from gputop.places import open_or_pipe
 from gputop.snapshot import SCHEMA_VERSION, FormatError, Snapshot
 from gputop.stream import SnapshotReader
 from gputop.wire import LEVELS_MAX, LINE_MAX_BYTES, parse_json
@@ -32,8 +29,6 @@ class Place(NamedTuple):
 
 
 BEGINNING = Place(0, 1)
-WRITER_S = 2.0
-"""How long to wait for the program that writes to a pipe: one that is started at the same time needs a moment."""
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zip")
 """Endings of names of compressed files, which a recording is not: after a kill, the end of such a file could not be read."""
 _GZIP = b"\x1f\x8b"
@@ -144,19 +139,12 @@ def _opened(path: Path) -> BinaryIO:
 
     Raises:
         OSError: it cannot be opened.
-        GputopError: no program writes to it.
+        UsageError: no program writes to it.
     """
-    if not stat.S_ISFIFO(path.stat().st_mode):
-        return path.open("rb")
-    found: queue.SimpleQueue[BinaryIO] = queue.SimpleQueue()
-    # Opening a named pipe waits for the program that writes to it.
-    threading.Thread(target=lambda: found.put(path.open("rb")), daemon=True).start()
-    try:
-        return found.get(timeout=WRITER_S)
-    except queue.Empty:
-        with contextlib.suppress(OSError):
-            os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC))  # ends that wait
-        raise UsageError(f"{path} is a pipe, and no program writes to it.", "Start that program first.") from None
+    file = open_or_pipe(path)
+    if file is None:
+        raise UsageError(f"{path} is a named pipe that no program has open to write.", "Start that program first.")
+    return file
 
 
 def is_header(line: bytes, path: Path) -> bool:

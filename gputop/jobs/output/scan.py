@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
-import stat
-import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO
@@ -15,12 +12,10 @@ from gputop.errors import UsageError
 from gputop.jobs import record
 from gputop.jobs.output import logs
 from gputop.jobs.output.follower import ERRORS, FileFollower
+from gputop.places import open_or_pipe
 
 READ_BYTES = 1 << 20
 """How much is read at a time."""
-WRITER_S = 5.0
-"""How long a named pipe may have no writer: both may be started at the same time."""
-WRITER_POLL_MS = 50
 
 
 def scan_file(path: Path, name: str | None = None, rank: int | None = None) -> LogScan:
@@ -34,42 +29,19 @@ def scan_file(path: Path, name: str | None = None, rank: int | None = None) -> L
         with open(0, "rb", closefd=False) as stdin:  # sys.stdin is None if it is closed
             return _read(scan, stdin)
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-        with open(handle, "rb", buffering=0) as file:
-            found = os.fstat(handle)
-            if stat.S_ISDIR(found.st_mode):
-                raise UsageError(f"{path} is a directory.", "Name the log files in it: gputop doctor --log DIR/*.log")
-            scan = LogScan(name or path.name, rank, found.st_mtime)
-            if stat.S_ISFIFO(found.st_mode):
-                scan.feed(_first_of_pipe(path, handle))
-            os.set_blocking(handle, True)
-            return _read(scan, file)
+        if path.is_dir():
+            raise UsageError(f"{path} is a directory.", "Name the log files in it: gputop doctor --log DIR/*.log")
+        file = open_or_pipe(path)
+        if file is None:
+            raise UsageError(
+                f"{path} is a named pipe that no program has open to write.", "Start that program first, or name a log file."
+            )
+        with file:
+            return _read(LogScan(name or path.name, rank, os.fstat(file.fileno()).st_mtime), file)
     except OSError as error:
         raise UsageError(
             f"{path} cannot be read: {error.strerror or error}.", "Name a log file, a gputop job, or -."
         ) from error
-
-
-def _first_of_pipe(path: Path, handle: int) -> bytes:
-    """Wait until somebody has opened a pipe to write, and return what was read of it meanwhile.
-
-    Raises:
-        UsageError: nobody does.
-    """
-    poll = select.poll()
-    poll.register(handle, select.POLLIN)
-    end = time.monotonic() + WRITER_S
-    while not poll.poll(WRITER_POLL_MS):
-        try:
-            if first := os.read(handle, READ_BYTES):
-                return first
-        except BlockingIOError:  # open to write, but nothing is written yet
-            return b""
-        if time.monotonic() > end:
-            raise UsageError(
-                f"{path} is a named pipe that no program has open to write.", "Start that program first, or name a log file."
-            )
-    return b""
 
 
 def scan_job(job_id: str) -> list[LogScan]:
