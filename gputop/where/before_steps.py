@@ -150,12 +150,19 @@ def _by_rank(place: RankPlace) -> tuple[bool, int]:
 
 def _rings(state: Path | None) -> Iterable[Ring]:
     for pid in sorted(procfs.list_pids()):
-        with suppress(OSError):
-            for number in os.listdir(f"/proc/{pid}/fd"):
-                path = Path(f"/proc/{pid}/fd/{number}")
-                with suppress(OSError):
-                    if (ring := open_memory(path, pid, state)) is not None:
-                        yield ring
+        for path in memory_files(pid):
+            with suppress(OSError):
+                if (ring := open_memory(path, pid, state)) is not None:
+                    yield ring
+
+
+def memory_files(pid: int) -> Iterable[Path]:
+    """Yield the open files of a process in which it may report where it is; none if it is gone, or hidden."""
+    with suppress(OSError):
+        for number in os.listdir(folder := f"/proc/{pid}/fd"):
+            with suppress(OSError):
+                if os.readlink(f"{folder}/{number}").startswith(_MEMORY):
+                    yield Path(folder, number)
 
 
 def open_memory(path: Path, pid: int, directory: Path | None = None) -> Ring | None:

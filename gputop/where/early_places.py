@@ -6,7 +6,6 @@ checked less and less often.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -16,7 +15,7 @@ from pathlib import Path
 from gputop.process import ProcessRank, ProcessRun
 from gputop.tracking.standing import page
 from gputop.where.asking import with_report
-from gputop.where.before_steps import open_memory
+from gputop.where.before_steps import memory_files, open_memory
 from gputop.whereabouts.records import RankPlace
 
 ASK_S = 2.0
@@ -91,14 +90,12 @@ def _read(rank: ProcessRank, run: ProcessRun, known: _Known) -> RankPlace | None
 
 
 def _file_of(pid: int) -> Path | None:
-    with suppress(OSError):
-        for number in os.listdir(f"/proc/{pid}/fd"):
-            path = Path(f"/proc/{pid}/fd/{number}")
-            with suppress(OSError):
-                ring = open_memory(path, pid)
-                if ring is not None:
-                    ring.close()
-                    return path
+    for path in memory_files(pid):
+        with suppress(OSError):
+            ring = open_memory(path, pid)
+            if ring is not None:
+                ring.close()
+                return path
     return None
 
 
