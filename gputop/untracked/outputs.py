@@ -82,21 +82,40 @@ def _open_logs(pid: int) -> Iterator[OutputFile]:
     try:
         if os.stat(f"/proc/{pid}").st_uid != os.geteuid():
             return
+    except OSError:
+        return
+    for link, path in opened(pid):
+        name = os.path.basename(path)
+        if not LOG_NAMES.fullmatch(name) or kind_of(name) is not None:
+            continue
+        file = _regular_file(link) if is_writable(link) else None
+        if file is not None:
+            yield file
+
+
+def opened(pid: int) -> Iterator[tuple[str, str]]:
+    """Yield the links in /proc/<pid>/fd and where they lead, without those of standard input, output and error."""
+    try:
         handles = os.listdir(f"/proc/{pid}/fd")[:HANDLES]
     except OSError:
         return
     for handle in handles:
+        if handle in ("0", "1", "2"):
+            continue
         link = f"/proc/{pid}/fd/{handle}"
         try:
-            name = os.path.basename(os.readlink(link))
-            if handle in ("0", "1", "2") or not LOG_NAMES.fullmatch(name) or kind_of(name) is not None:
-                continue
-            writable = os.lstat(link).st_mode & stat.S_IWUSR
+            path = os.readlink(link)
         except OSError:
-            continue
-        file = _regular_file(link) if writable else None
-        if file is not None:
-            yield file
+            continue  # closed meanwhile
+        yield link, path
+
+
+def is_writable(link: str) -> bool:
+    """Return whether a link in /proc/<pid>/fd is of a descriptor that is open for writing."""
+    try:
+        return bool(os.lstat(link).st_mode & stat.S_IWUSR)
+    except OSError:
+        return False
 
 
 def _regular_file(link: str) -> OutputFile | None:

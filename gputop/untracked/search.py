@@ -21,12 +21,11 @@ from gputop.process import ProcessRun
 from gputop.sources.host import procfs
 from gputop.untracked.files import mlflow_database
 from gputop.untracked.kinds import MLFLOW, MLFLOW_DATABASE, TENSORBOARD, TRAINER_STATE, Kind, kind_of
+from gputop.untracked.outputs import is_writable, opened
 from gputop.untracked.walk import walk_together
 
 SLACK_S = 0.05
 """A process's start is known to the clock tick, the time of a write to the kernel tick."""
-HANDLES = 4096
-"""Maximum number of a process's descriptors to examine."""
 FOLDERS = 20
 """Maximum number of folders to search of each sort: those that are named, and those in which a process works."""
 _ENVIRONMENT = ("TENSORBOARD_LOGGING_DIR", "WANDB_DIR", "MLFLOW_TRACKING_URI", "OUTPUT_DIR", "LOG_DIR")
@@ -217,21 +216,14 @@ def _children(pid: int) -> list[int]:
 def _open_files(pid: int) -> list[Path]:
     """Return the files of a known kind that a process has open for writing, if they still exist at their paths."""
     found = []
-    try:
-        handles = os.listdir(f"/proc/{pid}/fd")[:HANDLES]
-    except OSError:
-        return []
-    for handle in handles:
-        link = f"/proc/{pid}/fd/{handle}"
+    for link, path in opened(pid):
+        if kind_of(os.path.basename(path)) is None or not is_writable(link):
+            continue
         try:
-            path = os.readlink(link)
-            if handle in ("0", "1", "2") or kind_of(os.path.basename(path)) is None:
-                continue
-            opened, here = os.stat(link), os.lstat(path)
-            writable = os.lstat(link).st_mode & stat.S_IWUSR
+            there, here = os.stat(link), os.lstat(path)
         except OSError:
             continue
-        if writable and stat.S_ISREG(here.st_mode) and (opened.st_dev, opened.st_ino) == (here.st_dev, here.st_ino):
+        if stat.S_ISREG(here.st_mode) and (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino):
             found.append(Path(path))
     return found
 
