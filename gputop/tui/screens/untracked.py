@@ -7,7 +7,7 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from gputop.snapshot import ProcessRun
+from gputop.snapshot import ProcessRun, Run
 from gputop.tui.drawing.doctor.pane import doctor_title
 from gputop.tui.drawing.gpus.over_time import time_axis
 from gputop.tui.drawing.line import Line, Span, fit
@@ -17,8 +17,10 @@ from gputop.tui.drawing.untracked.seen import SeenRank, ranks_now, with_gone
 from gputop.tui.screens.base import KeyHint, SubScreen
 from gputop.tui.state import copying
 from gputop.tui.state.copying import Copy
+from gputop.tui.state.untracked import tracked_as
 from gputop.tui.state.view import View
 from gputop.tui.widgets.lines import LinesWidget
+from gputop.tui.widgets.requests import RunOpened
 from gputop.tui.widgets.ruled import RuledPane
 
 FINDING_LINES = 8
@@ -35,6 +37,7 @@ class UntrackedScreen(SubScreen):
     UntrackedScreen #past { height: 1fr; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "open", "its curve, once gputop tracks it", show=False),
         Binding("h", "subject", "what the heat rows of the ranks show", show=False),
         Binding("n", "run(1)", "next untracked run", show=False),
         Binding("N", "run(-1)", "previous untracked run", show=False),
@@ -57,6 +60,7 @@ class UntrackedScreen(SubScreen):
         self.subject = 0
         """Index in ``SUBJECTS`` of the subject of which every rank has a row, if not all rows fit."""
         self._seen: tuple[SeenRank, ...] = ()
+        self._tracked: Run | None = None
         if view is not None:
             self._see(view)
 
@@ -77,7 +81,7 @@ class UntrackedScreen(SubScreen):
 
     def head_text(self, view: View) -> Line:
         """Show the run's name and state."""
-        return name_line(self.run_shown, self.gone_at is not None)
+        return name_line(self.run_shown, self.gone_at is not None, self._tracked is not None)
 
     def take(self, view: View) -> None:
         """Take the newest view, and see which ranks are there."""
@@ -89,6 +93,7 @@ class UntrackedScreen(SubScreen):
         found = next((run for run in view.snapshot.process_runs if run.key == self.run_shown.key), None)
         self.run_shown = found or self.run_shown
         self.gone_at = None if found is not None else self.gone_at or time
+        self._tracked = None if found is not None else tracked_as(self.run_shown, view.snapshot)
         self._seen = with_gone(self._seen, ranks_now(found, view.snapshot) if found is not None else (), time)
 
     def set_heights(self) -> None:
@@ -104,7 +109,7 @@ class UntrackedScreen(SubScreen):
         found.styles.height = min(1 + len(lines), max(2, rows // FINDINGS_SHARE))
 
     def _summary(self, view: View, columns: int) -> list[Line]:
-        return head_lines(self.run_shown, view, self.gone_at is not None, max(20, columns))
+        return head_lines(self.run_shown, view, self.gone_at is not None, max(20, columns), self._tracked is not None)
 
     def _found(self, view: View, columns: int) -> list[Line]:
         findings = findings_of(self.run_shown, view)
@@ -130,9 +135,17 @@ class UntrackedScreen(SubScreen):
         axis = Axis(edges_of(stretch, count), ascii=view.settings.ascii)
         lines = past_lines(self._seen, view, axis, SUBJECTS[self.subject], room=rows - 1)
         self.query_one("#past", RuledPane).header_lines = 1
-        ended = self.gone_at is not None
-        below = (Span(" " * LABEL_CELLS), *time_axis(stretch, count)) if not ended else (Span("up to its end", "dim"),)
+        below = (Span(" " * LABEL_CELLS), *time_axis(stretch, count))
+        if self.gone_at is not None:
+            below = (Span("up to its end" if self._tracked is None else "until it was tracked", "dim"),)
         return [fit(below, columns), *lines]
+
+    def action_open(self) -> None:
+        """Show the run's curve, if gputop tracks it by now."""
+        if self._tracked is None:
+            self.notify("gputop does not track it: there is no curve.", timeout=4)
+            return
+        self.post_message(RunOpened(self._tracked.run_id))
 
     def action_subject(self) -> None:
         """Show the rows of all ranks for something else, if not all rows fit."""

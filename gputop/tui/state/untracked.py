@@ -31,6 +31,19 @@ def without_curve(run_id: str, snapshot: Snapshot) -> ProcessRun | None:
     return found if found is not None and not found.curve_ids else None
 
 
+def tracked_as(run: ProcessRun, snapshot: Snapshot) -> Run | None:
+    """Return the tracked run that an untracked one became when its ranks began to log; None if there is none."""
+    pids = {rank.pid for rank in run.ranks}
+    return next(
+        (
+            found
+            for found in snapshot.runs
+            if (found.created_at or 0.0) >= (run.started_at or 0.0) and not pids.isdisjoint(r.local_pid for r in found.ranks)
+        ),
+        None,
+    )
+
+
 def _as_run(run: ProcessRun) -> Run:
     state: RunState = "starting" if run.starting else "running" if run.ended_at is None else "ended"
     ranks = tuple(  # processes without a number are counted by their run only

@@ -287,6 +287,25 @@ async def test_a_run_that_ends_keeps_its_last_values() -> None:
         assert [row for row in text_of(app).splitlines() if row.startswith(" r")] == rows
 
 
+@pytest.mark.parametrize("begun_s", [-250.0, -900.0], ids=["its own", "an older run with the same PIDs"])
+async def test_enter_opens_the_curve_of_a_run_that_is_tracked_by_now(begun_s: float) -> None:
+    feed: Any = StillFeed(seen(0, run_of(starting=True)))
+    app = GputopApp(feed, Settings())
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        await pilot.press("2", "enter")
+        await pilot.pause()
+        assert isinstance(app.screen, UntrackedScreen)
+        feed.waiting = [seen(1, runs=(samples.run(created_at=samples.EPOCH + begun_s),), points=samples.loss_points())]
+        app.on_feed_arrived()
+        await pilot.pause()
+        is_own = begun_s > -300
+        assert ("gputop tracks it now: Enter shows its curve" in text_of(app)) is is_own
+        await pilot.press("enter")
+        await pilot.pause()
+        assert isinstance(app.screen, RunScreen) is is_own
+
+
 async def test_a_run_with_a_curve_that_ends_is_not_said_to_run() -> None:
     """Its screen said "running" for as long as it was open, and its time went on."""
     curve = samples.run(run_id="pid-3999-1", name="train.py", created_at=samples.EPOCH - 300)

@@ -14,15 +14,17 @@ from gputop.tui.state.view import View
 _GAP = Span("  ")
 GONE = "ended or tracked now"
 ENDED = "It has ended, or gputop tracks it now (o lists the runs). These are its last values."
+TRACKED = "tracked now"
+OPENS = "gputop tracks it now: Enter shows its curve. These are the last values from before."
 
 
-def name_line(run: ProcessRun, gone: bool) -> Line:
+def name_line(run: ProcessRun, gone: bool, tracked: bool = False) -> Line:
     """Return the run's name and its state."""
-    state = GONE if gone else STARTING if run.starting else NOT_TRACKED
+    state = TRACKED if tracked else GONE if gone else STARTING if run.starting else NOT_TRACKED
     return line((clean(run.name), "value"), _GAP, (state, "warn"))
 
 
-def head_lines(run: ProcessRun, view: View, gone: bool, width: int) -> list[Line]:
+def head_lines(run: ProcessRun, view: View, gone: bool, width: int, tracked: bool = False) -> list[Line]:
     """Return who started the run, when and where, its GPUs, its missing parts, and how to track it."""
     devices = {device.uuid: device for device in view.snapshot.devices}
     count, number = len(run.ranks), any(rank.rank is not None for rank in run.ranks)
@@ -37,7 +39,7 @@ def head_lines(run: ProcessRun, view: View, gone: bool, width: int) -> list[Line
     who = f"{clean(run.user or units.UNKNOWN)} on {clean(view.snapshot.host.hostname)}"
     second = [line((gpus_text(run, devices), "text")), *([] if gone else load(run, devices)), line((who, "text"))]
     second += [line((text, "warn")) for text in absent(run)]
-    below = wrapped(ENDED, width, "warn") if gone else how_to_track_it(run, width)
+    below = wrapped(OPENS if tracked else ENDED, width, "warn") if gone else how_to_track_it(run, width)
     return [*(clip(joined(parts, _GAP), width) for parts in (first, second)), *below]
 
 
