@@ -120,6 +120,15 @@ def test_what_a_launcher_prints_of_a_stop_that_was_asked_for_explains_nothing(ho
     assert [item.pattern for _ in range(3) for item in matches.poll()] == earlier * 3
 
 
+def test_a_stop_is_known_before_the_jobs_are_listed_again(home: Home) -> None:
+    job, matches = start(STOPPED), LogMatches(clock=lambda: 0.0)  # it lists them only once
+    eventually(lambda: log_of(job), "it prints")
+    matches.poll()
+    stopping.stop(job.id, grace_s=5.0)
+    assert "got signal: 15" in log_of(job)
+    assert [item.pattern for _ in range(3) for item in matches.poll()] == []
+
+
 def test_a_stop_that_nobody_asked_gputop_for_is_reported(home: Home) -> None:
     job, matches = start(STOPPED), LogMatches()
     running = eventually(lambda: found if (found := store.find(job.id)).command_pid is not None else None, "its command runs")

@@ -19,7 +19,7 @@ from gputop.doctor.logs.observation import Observation
 from gputop.doctor.logs.patterns.pattern import REASON
 from gputop.doctor.logs.scan import LogScan
 from gputop.errors import UsageError
-from gputop.jobs import store
+from gputop.jobs import record, store
 from gputop.jobs.output import logs
 from gputop.jobs.output.scan import ScannedLog, scanned_source
 from gputop.jobs.store import Job
@@ -150,9 +150,11 @@ def matches_of(job: Job, scans: list[LogScan]) -> tuple[LogMatch, ...]:
     programs print of a stop that was asked for.
     """
     failed = not job.active and job.state != "finished"
-    explanation = explain(scans, failed=failed, asked=job.stop_asked)
+    # The record of the request is there before any text about the stop; ``job`` may be a second old.
+    asked = job.stop_asked or (job.directory / record.STOP).exists()
+    explanation = explain(scans, failed=failed, asked=asked)
     observations = [item for scan in scans for item in scan.observations]
-    if job.stop_asked:
+    if asked:
         observations = without_stops(observations)
     survived = failed and any(item.failure for item in observations)
     kept = [item for item in observations if item.pattern is not None and not (survived and item.went_on)]
