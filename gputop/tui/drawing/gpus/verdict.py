@@ -5,7 +5,7 @@ from __future__ import annotations
 from gputop import units
 from gputop.doctor.findings.finding import Finding
 from gputop.doctor.findings.subjects import name_of, names_of_runs, untracked_run_of
-from gputop.snapshot import LIVE_STATES
+from gputop.snapshot import ENDED_STATES, LIVE_STATES
 from gputop.tui.drawing import run_numbers
 from gputop.tui.drawing.doctor.titles import first_clause
 from gputop.tui.drawing.energy import energy_words
@@ -61,7 +61,7 @@ def _chip(view: View, found: Balance) -> Line:
     style = "ok" if every else "dim"
     if hindered or problems or (found.uneven and found.working):
         style = "warn"
-    if found.broken or any(finding.severity == "error" for finding in problems) or _has_diverged(view):
+    if found.broken or any(item.severity == "error" and not _is_past(view, item) for item in problems) or _has_diverged(view):
         style = "bad"
     if view.stale_s is not None:
         style = "dim"
@@ -70,6 +70,13 @@ def _chip(view: View, found: Balance) -> Line:
         return (Span(f" {total} GPU{'s' * (total != 1)} idle ", f"chip {style}"),)  # "0 of 8 work" sounds like a defect
     whose = "the run's " if found.of_run else ""
     return (Span(f" {count} of {whose}{total} GPU{'s' * (total != 1)} work{'s' * (total == 1)}{well} ", f"chip {style}"),)
+
+
+def _is_past(view: View, finding: Finding) -> bool:
+    """Return whether a finding is about another run than the live one shown, and that run has ended."""
+    if view.run is None or view.run.state not in LIVE_STATES:
+        return False
+    return any(run.run_id == finding.run and run.state in ENDED_STATES for run in view.snapshot.runs)
 
 
 def _has_diverged(view: View) -> bool:

@@ -172,6 +172,9 @@ def test_a_problem_of_another_run_is_named_as_such_and_comes_after_those_of_this
     assert "  another run: The run was stopped from outside (15)" in plain(verdict_line(ended, 160))
     alive = replace(ended, snapshot=replace(view.snapshot, runs=(*view.snapshot.runs, other)))
     assert "  sweep-3: The run was stopped from outside (15)" in plain(verdict_line(alive, 160))
+    assert chip(alive) == "chip bad"
+    gone = replace(ended, snapshot=replace(view.snapshot, runs=(*view.snapshot.runs, replace(other, state="killed"))))
+    assert chip(gone) == "chip warn", "what is over does not color the verdict on what works now"
     both = replace(alive, findings=(stopped, replace(dashboards.POWER, severity="warning", run=view.run.run_id)))
     assert f"  {dashboards.POWER.title.split(':')[0]} (+1)" in plain(verdict_line(both, 160))
 
