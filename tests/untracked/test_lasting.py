@@ -95,6 +95,16 @@ def test_evaluations_and_returns_that_a_run_prints_are_a_fact_of_its_rank(trains
     assert outputs.with_printed([replace(run, run_id="run-2")])[0].ranks[0].facts == {}
 
 
+def test_what_a_run_printed_before_its_first_step_is_its_own(trains: subprocess.Popen[str], tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    say(trains, BROADCASTS)
+    eventually(log.read_text, lambda text: "Using a target" in text)
+    outputs = LastingTexts()
+    run = replace(run_of(trains), created_at=log.stat().st_mtime + 60.0)
+    (match,) = eventually(lambda: outputs.poll([run]), bool)
+    assert match.pattern == "target_size"
+
+
 CRASHED = "run.sh: line 7:  4242 Segmentation fault      (core dumped) python -u train.py"
 
 

@@ -12,12 +12,14 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gputop.facts.table import Facts
 from gputop.process import ProcessRank, ProcessRun
 from gputop.snapshot import FAILED_STATES, LIVE_STATES, LogMatch, Run
+from gputop.sources.host import procfs
 from gputop.untracked.outputs import files_of
 
 if TYPE_CHECKING:
@@ -104,7 +106,7 @@ class LastingTexts:
                 from gputop.untracked.errors import OutputErrors
 
                 errors = OutputErrors(run.run_id)
-            errors.follow(files, run.created_at)
+            errors.follow(files, _began_at([rank.pid for rank in ranks]))
             if errors.reads_something:
                 self._known[run.run_id] = errors
                 errors.read([rank.pid for rank in ranks], time.monotonic())
@@ -127,6 +129,20 @@ class LastingTexts:
         for errors, since in self._ended.values():
             if now - since < LAST_WORDS_S:
                 errors.read([], now, ended=True)
+
+
+def _began_at(pids: Sequence[int]) -> float | None:
+    """Return when the first of these processes started, as wall clock; None if unknown.
+
+    A run begins later, often with its first step: what it printed while it loaded is its own.
+    """
+    ages = []
+    for pid in pids:
+        with suppress(OSError):
+            stat = procfs.read_stat(pid)
+            if stat is not None:
+                ages.append(time.clock_gettime(time.CLOCK_BOOTTIME) - stat.start_ticks / procfs.TICKS_PER_S)
+    return time.time() - max(ages) if ages else None
 
 
 def _new_courses() -> PrintedCourses:
