@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from gputop.doctor.evidence.rank_groups import RankGroup
+from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.rules.support import logged
-from gputop.losses import short_losses
+from gputop.losses import is_return, short_losses
 from gputop.snapshot import AUTOMATIC_PREFIX, Rank, is_training_loss, loss_metric, names_a_loss
 
 STRETCHES_MIN = 8
@@ -24,7 +25,10 @@ _REWARDS = ("reward", "return", "episod")
 
 
 def only_loss(group: RankGroup) -> tuple[Rank, str] | None:
-    """Return the lowest live rank and its training loss; None if it logs rewards, or several losses that have no sum."""
+    """Return the lowest live rank and its training loss.
+
+    None if it logs or prints rewards, or several losses that have no sum.
+    """
     ranks = logged.ranks_of(group)
     if not ranks:
         return None
@@ -35,6 +39,7 @@ def only_loss(group: RankGroup) -> tuple[Rank, str] | None:
     own = {metric for metric in losses if not metric.startswith(AUTOMATIC_PREFIX)} or losses
     own = own or short_losses(rank.metrics)
     rewarded = any(word in metric.lower() for metric in rank.metrics for word in _REWARDS)
+    rewarded = rewarded or any(is_return(course.name or "") for course in facts_of(rank).printed or ())
     if rewarded or name is None:
         return None
     if len(own) > 1:

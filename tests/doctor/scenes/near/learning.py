@@ -259,6 +259,14 @@ lucky_at_first = printed(flat, **{"return": lambda second: 38 if second < 3 else
 gets_better = printed(flat, **{"return": lambda second: 30 - sinks(second)})
 dips_first = printed(flat, **{"return": lambda second: sinks(second) if second < 30 else 3.0 * (second - 25)})
 plays_by_chance = printed(flat, **{"return": lambda second: 20 + 8 * math.sin(second * 1.7)})
+
+
+def doubles(rank: int, step: int) -> float:
+    return 2.3 * 1.05 ** min(step - 98, 150) + noise(rank, step)
+
+
+prints_rewards = printed(doubles, mean_reward=lambda second: 10 + second / 3)
+prints_accuracies = printed(doubles, val_acc=lambda second: 0.2 + second / 1000)
 has_a_loss_of_rewards = printed(flat, reward_loss=sinks, reward_std=sinks)
 
 PAIRS = (
@@ -272,6 +280,7 @@ PAIRS = (
     Pair("J02", "a loss below zero", below_zero, learned_then_lost, 70),
     Pair("J02", "two losses that work against each other", two_losses, learned_then_lost, 70),
     Pair("J02", "reinforcement learning", rewarded, learned_then_lost, 70),
+    Pair("J02", "rewards that are only printed", prints_rewards, prints_accuracies, 70),
     Pair("J02", "a distance from the reference model", leaves_its_reference, leaves_its_data, 70),
     Pair("J02", "an objective that is maximized", is_maximized, leaves_its_data, 70),
     Pair("J03", "a schedule that ends with the run", ends_at_zero, no_rate, 60),
