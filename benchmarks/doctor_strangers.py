@@ -155,7 +155,7 @@ def _scenes(sets: Sequence[Half], only: Sequence[str]) -> list[Row]:
 
 def _live(args: argparse.Namespace, named: Sequence[Half], gpu: bool) -> list[Row]:
     from _stranger_programs import ALL, watch
-    from open_half import apart_and_anew, left_silent, like_faults, of_each_kind, on_a_gpu, other_hands
+    from open_half import apart_and_anew, left_silent, like_faults, means_nothing, of_each_kind, on_a_gpu, other_hands
     from open_half import cases as opened
     from open_half import healthy as opened_healthy
     from open_half import opened as once_set_aside
@@ -179,6 +179,7 @@ def _live(args: argparse.Namespace, named: Sequence[Half], gpu: bool) -> list[Ro
         other_hands,
         apart_and_anew,
         left_silent,
+        means_nothing,
         on_a_gpu,
     )
     opened_programs = [program for part in opened_parts for program in part.PROGRAMS]
