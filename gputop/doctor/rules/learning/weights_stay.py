@@ -48,7 +48,7 @@ def weights_stay(evidence: Evidence, group: RankGroup, rank: Rank, name: str) ->
         )
     ]
     if still:
-        title = f"The weights have not changed for {units.count(last - first)} steps"
+        title = f"None of the sampled weights has changed for {units.count(last - first)} steps"
         text = (
             f"steps {units.count(first)} to {units.count(last)}: {len(probes.recent)} samples of them are equal to the last bit"
         )
