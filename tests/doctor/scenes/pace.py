@@ -393,7 +393,24 @@ def small_shm_for_nccl(second):
     return replace(base, processes=tuple(replace(p, threads=(("pt_nccl_watchdg", 1),)) for p in base.processes))
 
 
+def shared_core(second, per_s=120, others=2):
+    """Everything takes rank 2 longer: its forward pass, and what the script does between the steps."""
+    late = timed(lambda r, s: 0.2 * MS, lambda r, s: (20 if r == 2 else 10) * MS, lambda r, s: (25 if r == 2 else 45) * MS)
+    scene = interrupted(ddp(second, metrics=late), second, per_s, 2)
+    counts = {p.rank: round((per_s if p.rank == 2 else others) * (second // 5 * 5)) for p in scene.processes}
+    return replace(scene, processes=tuple(replace(p, involuntary_switches=counts[p.rank]) for p in scene.processes))
+
+
+def own_core(second):
+    return shared_core(second, per_s=3)
+
+
+def all_cores_shared(second):
+    return shared_core(second, others=100)
+
+
 FAULTS = (
+    ("F02", "another program on the core of one rank", shared_core, 60),
     ("F01", "one rank waits for its data", slow_data, 60),
     ("F02", "one rank computes longer", slow_gpu, 60),
     ("F03", "work of chance", by_turns, 60),
@@ -426,6 +443,8 @@ FAULTS = (
 LOOK_ALIKES = (
     ("F01", "one odd step", one_odd_step, 80),
     ("F02", "even", even, 60),
+    ("F02", "longer parts on a core of its own", own_core, 60),
+    ("F02", "longer parts where all ranks share their cores", all_cores_shared, 60),
     ("F03", "even", even, 60),
     ("D01", "a wait that nobody feels", small_wait, 40),
     ("D01", "a GPU that works meanwhile", loads_while_the_gpu_works, 40),

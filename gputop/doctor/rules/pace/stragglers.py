@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
+from dataclasses import replace
 
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
@@ -20,17 +22,22 @@ from gputop.doctor.rules.pace.main_threads import (
 from gputop.doctor.rules.pace.unequal_rounds import ROUNDS_TEXT, longer_round
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.culprit import (
+    INTERRUPTED_OTHERS,
+    INTERRUPTED_PER_S,
     SCORE_TEXT,
     SOURCES,
     TAKEN_TEXT,
     culprit_by,
     find_culprit,
+    only_its_cores_are_taken,
     taken_cores,
     waiting,
 )
 from gputop.doctor.rules.support.rule import SELDOM_S, Judgement, Rule
 
 _KERNELS = ("cuda/forward_s", "cuda/backward_s")
+_PARTS = (("phase/data",), ("phase/forward",), ("phase/optimizer", "rest"))
+"""The parts of a step that F01, F02 and F05 judge."""
 
 
 def slow_data(evidence: Evidence, group: RankGroup) -> Judgement:
@@ -90,7 +97,7 @@ def slow_compute(evidence: Evidence, group: RankGroup) -> Judgement:
     """F02: one rank computes longer with equal work."""
     known = culprit_by(evidence, group, "phase/forward", "phase/backward")
     if known is None:
-        return longer_round(evidence, group)
+        return _cores_taken(evidence, group) or longer_round(evidence, group)
     if known.unequal:
         return None
     who, device = f"rank {known.found.culprit}", known.device
@@ -117,6 +124,29 @@ def slow_compute(evidence: Evidence, group: RankGroup) -> Judgement:
     )
 
 
+def _cores_taken(evidence: Evidence, group: RankGroup) -> Judgement:
+    """Judge a rank of which every part takes longer, as others take its cores: no part alone explains the wait."""
+    known = culprit_by(evidence, group, *itertools.chain(*_PARTS))
+    if known is None or known.unequal:
+        return None
+    taken = only_its_cores_are_taken(evidence, group, known)
+    if not taken or any(sum(map(known.found.explained_by, parts)) >= COVERAGE_MIN for parts in _PARTS):
+        return None
+    who = f"rank {known.found.culprit}"
+    suspicion = waiting(
+        group,
+        "F02",
+        known,
+        f"All ranks wait for {who}, whose cores others take",
+        "Another program, or threads of another rank, run on its cores, and each part of its step takes longer. The other "
+        "ranks have cores of their own.",
+        f"taskset -pc {known.pid}  # the cores that it may use\n"
+        "top  # then f, and P (last used CPU): what else runs there; move it away, or give the rank more cores",
+        f"{tracked.capital(who)} is as slow when nothing else runs on its cores.",
+    )
+    return replace(suspicion, finding=replace(suspicion.finding, evidence=(*suspicion.finding.evidence, *taken)))
+
+
 def _gpu_takes_longer(evidence: Evidence, group: RankGroup, found: Straggling) -> bool:
     """Return whether the kernels of the culprit's forward pass take longer by themselves: then it is not for lack of cores."""
     ranks = [rank.rank for rank in tracked.ranks_of(group)]
@@ -140,6 +170,8 @@ F02 = Rule(
     every_s=SELDOM_S,
     threshold=(
         f"{SCORE_TEXT} explained by one rank's forward pass; {TAKEN_TEXT}",
+        f"the same explained by all parts of one rank's step together, whose main thread others stop {INTERRUPTED_PER_S:.0f} "
+        f"times a second; those of the other ranks at most {INTERRUPTED_OTHERS:.0%} as often (likely)",
         f"{ROUNDS_TEXT}, and as many of them between two pauses (possible)",
     ),
     hides=("E06", "F04"),

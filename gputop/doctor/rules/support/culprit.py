@@ -20,6 +20,8 @@ from gputop.snapshot import Device, Process, Rank
 
 SEVERE_SCORE = 0.2
 SOURCES = ("journal: phase/*, step_s of all ranks; on GPUs cuda/*",)
+INTERRUPTED_OTHERS = 0.25
+"""Only one rank's cores are taken if the others are stopped at most this share as often (our choice)."""
 INTERRUPTED_PER_S = 20.0
 """From here on, other threads take several percent of a core: Linux lets each run for about 3 ms (our choice). Measured: 103
 to 139 for a program that got a third of a core."""
@@ -140,6 +142,23 @@ def taken_from(evidence: Evidence, group: RankGroup, process: Process | None) ->
     if percent is not None and percent >= PRESSURE_PERCENT:
         return [Fact(f"processes waited for a core in {percent:.0f}% of the last 10 s", percent, "/proc/pressure/cpu")]
     return []
+
+
+def only_its_cores_are_taken(evidence: Evidence, group: RankGroup, known: Culprit) -> list[Fact]:
+    """Return the evidence that others take the culprit's cores, and not those of the other ranks; empty without any."""
+    process = known.member.process if known.member is not None else None
+    per_s = evidence.interrupted_per_s(process) if process is not None else None
+    others = [member.process for member in group.members if member.process is not None and member.process is not process]
+    known_s = [evidence.interrupted_per_s(other) for other in others]
+    if per_s is None or per_s < INTERRUPTED_PER_S or not known_s:
+        return []
+    if any(value is None or value > INTERRUPTED_OTHERS * per_s for value in known_s):
+        return []
+    most = max(value for value in known_s if value is not None)
+    text = (
+        f"its main thread was stopped {per_s:.0f} times a second to let others run, those of the other ranks {most:.0f} times"
+    )
+    return [Fact(text, round(per_s, 1), "/proc/<pid>/status")]
 
 
 def waiting(
