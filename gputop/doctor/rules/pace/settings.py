@@ -11,7 +11,6 @@ from gputop.doctor.facts.ddp import divides_models
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import fixes
 from gputop.doctor.findings.finding import Fact
-from gputop.doctor.logs.patterns.table import pattern_of
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.outputs import first_logged, quoted
 from gputop.doctor.rules.support.rule import Judgement, Rule, Suspicion
@@ -53,6 +52,7 @@ SWITCHES = (
     Switch("NCCL_IB_DISABLE", _on, False, "machines exchange data without InfiniBand"),
 )
 """``slows``: a debugging switch that slows every run. The other switches may be intentional (docs/rules.md#e05)."""
+_NO_ANOMALIES = "# remove torch.autograd.detect_anomaly(), or call it with False"
 _OF_COLLECTIVES = ("TORCH_DISTRIBUTED", "TORCH_NCCL", "NCCL_")
 
 
@@ -63,10 +63,9 @@ def left_on(evidence: Evidence, group: RankGroup) -> Judgement:
     found = _in_environment(group)
     inside = _in_torch(group)
     match = first_logged(evidence, group, "anomaly_mode") if not tracked.ranks_of(group) else None
-    row = pattern_of(match.pattern, match.line) if match is not None else None
-    if not found and not inside and row is None:
+    if not found and not inside and match is None:
         return None
-    slows = any(switch.slows for switch, _ in found) or any(severe for _, _, severe in inside) or row is not None
+    slows = any(switch.slows for switch, _ in found) or any(severe for _, _, severe in inside) or match is not None
     facts = [Fact(f"{switch.name}={value}: {switch.effect}", value, "/proc/<pid>/environ") for switch, value in found]
     facts += [Fact(text, True, "journal: settings") for text, _, _ in inside]
     facts += [quoted(match)] if match is not None else []
@@ -75,14 +74,15 @@ def left_on(evidence: Evidence, group: RankGroup) -> Judgement:
     if found:
         lines.append(f"unset {' '.join(dict.fromkeys(switch.name for switch, _ in found))}; {fixes.own_command(group)}")
     lines += [fix for _, fix, _ in inside]
-    if row is not None:
-        names, lines = [*names, "anomaly detection"], [*lines, row[0].fix]
+    if match is not None:
+        names.append("anomaly detection")
+        lines.append("Trainer(detect_anomaly=False)" if "Trainer" in match.line else _NO_ANOMALIES)
     finding = tracked.about(
         group,
         "E05",
         "warning" if slows else "info",
         # Determinism is usually requested on purpose. What is printed may hold for some steps only.
-        "likely" if row is not None and not found else "certain" if found or slows else "possible",
+        "likely" if match is not None and not found else "certain" if found or slows else "possible",
         f"Left on from debugging: {', '.join(names[:2])}{f' and {len(names) - 2} more' if len(names) > 2 else ''}"
         if slows
         else f"Switched off or limited: {', '.join(names[:3])}",
