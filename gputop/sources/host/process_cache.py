@@ -19,7 +19,6 @@ from typing import TypeVar
 from gputop.places import state_dir
 from gputop.snapshot import LaunchEnvironment
 from gputop.sources.host import procfs
-from gputop.sources.host.launchers import PROGRAMS
 from gputop.sources.host.procfs import Stat
 from gputop.sources.host.settings import settings_of
 
@@ -125,8 +124,8 @@ class ProcessCache:
         self._stat_files = StatFiles()
         self._pythons: dict[int, Facts | None] = {}
         """This user's Python processes, and what is known of those that need not be asked again while it stays the same."""
-        self.launchers: set[int] = set()
-        """This user's processes whose program is no Python and starts ranks, such as mpirun, when /proc was last listed."""
+        self.programs: dict[int, str] = {}
+        """This user's processes that are no Python, and the names of their programs, when /proc was last listed."""
         self._foreign: dict[int, float] = {}
         self._listed_s = -FOREIGN_S
 
@@ -206,7 +205,7 @@ class ProcessCache:
         self._foreign = {pid: until for pid, until in self._foreign.items() if pid in pids and until > now_s}
         self._facts = {pid: facts for pid, facts in self._facts.items() if pid in pids}
         self._stat_files.keep_only(pids)
-        before, self._pythons, self.launchers = self._pythons, {}, set()
+        before, self._pythons, self.programs = self._pythons, {}, {}
         for pid in pids:
             if pid in self._foreign:
                 continue
@@ -217,12 +216,12 @@ class ProcessCache:
             kind = _program(pid, own)
             if kind is None:
                 self._foreign[pid] = now_s + FOREIGN_S
-            elif kind in PROGRAMS:
-                self.launchers.add(pid)
             elif kind.startswith(("python", "pypy")):
                 # Looked up before its program was read: if it changes its program now, these are not its facts any more.
                 earlier = self._facts.get(pid)
                 self._pythons[pid] = earlier if earlier is not None and earlier.stat.image else None
+            else:
+                self.programs[pid] = kind
 
 
 def _parsed(line: bytes | None) -> Stat | None:

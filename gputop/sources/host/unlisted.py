@@ -13,7 +13,7 @@ from gputop.command_line import is_tool
 from gputop.groups import WORKER_NAME
 from gputop.process import WaitingLauncher
 from gputop.sources.host import procfs, procfs_activity
-from gputop.sources.host.launchers import PythonLaunchers
+from gputop.sources.host.launchers import PROGRAMS, PythonLaunchers
 from gputop.sources.host.launchers_of_others import LaunchersOfOthers
 from gputop.sources.host.process_cache import Facts, ProcessCache
 from gputop.sources.host.rendezvous import WaitingLaunchers
@@ -115,7 +115,8 @@ class UnlistedTrainings:
         self.written_by_children = _written_by_children(pythons, shown)
         found = self._python_launchers.find(pythons)
         launchers = [facts for facts in pythons if facts.stat.pid in found]
-        looked_up = (self._cache.look_up_if_readable(pid, now_s) for pid in self._cache.launchers)
+        natives = [pid for pid, program in self._cache.programs.items() if program in PROGRAMS]
+        looked_up = (self._cache.look_up_if_readable(pid, now_s) for pid in natives)
         launchers += [facts for facts in looked_up if facts is not None]
         self.own_launchers = frozenset(facts.stat.pid for facts in launchers if not self._is_of_a_job(facts))
         new = takewhile(lambda facts: facts.age_s < TRAINING_AGE_S, reversed(pythons))
