@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
+from gputop.command_line import is_session, script_name
 from gputop.doctor.cases import Case, hits_needed
 from gputop.doctor.evidence.data_waits import STEPS_MIN
 from gputop.doctor.evidence.evidence import WARM_UP_S, Evidence
 from gputop.doctor.evidence.first_steps import starting_run, whereabouts
+from gputop.doctor.evidence.group_past import uses_no_processor
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Undecided
 from gputop.doctor.roots import explained
 from gputop.doctor.rules import BY_ID
+from gputop.snapshot import Process
 
 STANDSTILLS = ("hangs", "lost ranks")
 """The families of rules that say why no first step comes."""
@@ -21,6 +24,9 @@ STEPS_KNOWN_S = 10.0
 """A run whose journal shows few steps is undecided until this much was observed. Usually the first snapshot has its past."""
 RANKS_KNOWN_S = 15.0
 """Spawned ranks that compute nothing are undecided until this much was observed: that they wait for one another shows late."""
+RESTS_KNOWN_S = 16.0
+"""Untracked processes that compute nothing are undecided until this much was observed: only then is it known that they do not
+use a disk either, and rules on hangs judge them (``NO_DISK_S`` in ``rules/standstill/at_rest.py``)."""
 _WATCHED = "watching for ranks that wait for one another"
 Cases = Mapping[tuple[str, str], Case]
 
@@ -53,6 +59,9 @@ def undecided(cases: Cases, evidence: Evidence, few_steps: Collection[str], obse
         elif observed_s < RANKS_KNOWN_S and _may_wait(group):
             title = f"{words.count(len(group.processes), 'rank')} of one run compute nothing; {_WATCHED}"
             found.append(Undecided(None, title, RANKS_KNOWN_S - observed_s, None, tuple(group.pids)))
+        elif observed_s < RESTS_KNOWN_S and (resting := _resting(group)):
+            title = f"{_named(resting)} {words.agree(len(resting), 'computes', 'compute')} nothing; watching whether that lasts"
+            found.append(Undecided(None, title, RESTS_KNOWN_S - observed_s, None, tuple(item.pid for item in resting)))
         elif group.key in few_steps and observed_s < STEPS_KNOWN_S:
             title = f"few steps of {group.run.name if group.run is not None else 'a run'} are known"
             found.append(Undecided(None, title, STEPS_KNOWN_S - observed_s, group.run_id, tuple(group.pids)))
@@ -83,6 +92,19 @@ def _starts(cases: Cases, evidence: Evidence, group: RankGroup) -> Undecided | N
 def _may_wait(group: RankGroup) -> bool:
     """Return whether nothing shows yet what spawned processes do, one of which listens for the others."""
     return group.run is None and group.shown is None and any(process.in_rendezvous for process in group.processes)
+
+
+def _resting(group: RankGroup) -> list[Process]:
+    """Return the processes of an untracked run if none of them computes now, unless the user types what they do."""
+    processes = [member.process for member in group.members if member.process is not None] if group.run is None else []
+    rest = all(process.torch_mapped and process.state == "S" and uses_no_processor(process) for process in processes)
+    return processes if rest and not any(is_session(process.command) for process in processes) else []
+
+
+def _named(processes: Sequence[Process]) -> str:
+    name = script_name(processes[0].command)
+    who = words.processes([process.pid for process in processes])
+    return who if name is None else f"{who} of {name}"
 
 
 def _needs_s(evidence: Evidence, rule: str, case: Case) -> float:

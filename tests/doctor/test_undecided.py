@@ -78,9 +78,15 @@ def test_whatever_is_healthy_is_settled_after_ten_seconds() -> None:
     rows = {row[-3]: row[-2] for room in ROOMS for row in getattr(room, "HEALTHY", ())}
     assert len(rows) > 80
     later = [name for name, of in rows.items() if watched(of)[1] > STEPS_KNOWN_S]
-    # The one process of the first begins with the watch, and warms up for half a minute. Most of each step of the second
-    # belongs to no phase, which is possibly a fault.
-    assert later == ["memory of processes that a container hides", "cut batches in a step of something else"]
+    # Three compute nothing, as in a hang. The one process of the fourth begins with the watch, and warms up for half a minute.
+    # Most of each step of the last belongs to no phase, which is possibly a fault.
+    assert later == [
+        "rank 0 downloads the data",
+        "an inference server of four ranks",
+        "a server since yesterday",
+        "memory of processes that a container hides",
+        "cut batches in a step of something else",
+    ]
 
 
 def test_a_machine_without_training_is_settled_sooner() -> None:
@@ -259,3 +265,34 @@ def test_an_untracked_run_whose_steps_end_is_not_suspected_of_a_hang(every: int)
         findings = doctor.observe(outside.outside(waits, waits, every=every, percent=lambda number, second: 1.0)(second))
         if second > 2 * every:
             assert "G01" not in [*ids(findings), *(item.rule for item in doctor.undecided)], second
+
+
+def from_when(of: Scene, first: int) -> Scene:
+    """The same, but nobody looked before this second."""
+    return lambda second: of(second + first)
+
+
+def test_a_hang_that_is_older_than_the_watch_is_still_told() -> None:
+    """Whether a process uses no disk is known after fifteen seconds, and the doctor used to leave after eight."""
+    hangs, took_s = watched(from_when(outside.hangs, 70))
+    assert [item.id for item in hangs.findings] == ["G01"]
+    assert took_s > SETTLED_S
+    unread = outside.outside(outside.always("output"), printed=False, percent=lambda number, second: 0.0)
+    assert [(item.id, item.confidence) for item in watched(unread)[0].findings] == [("G01", "likely")]
+
+
+def test_processes_that_rest_are_undecided_at_first_and_sessions_are_not() -> None:
+    rests = outside.outside(outside.always("events"), printed=False, percent=lambda number, second: 0.0)
+    doctor = Doctor()
+    for second in range(int(SETTLED_S) + 2):
+        doctor.observe(rests(second))
+    (waits,) = doctor.undecided
+    assert waits.title == "process 4000 of train.py computes nothing; watching whether that lasts"
+    assert watched(rests)[1] == 16
+
+    def typed(second: int) -> Snapshot:
+        shot = rests(second)
+        return replace(shot, processes=tuple(replace(item, command=("python", "-i")) for item in shot.processes))
+
+    assert watched(typed)[1] == SETTLED_S
+    assert watched(outside.computes)[1] == SETTLED_S
