@@ -87,6 +87,19 @@ class Site:
         """Whether gradients were reset between its backwards in this step, in one of these steps."""
         self.begin_turns()
 
+    def begin_run(self) -> None:
+        """Forget the name and the turns of an earlier run."""
+        self.name = None
+        self.begin_turns()
+
+    def begin_training(self) -> None:
+        """Forget how an earlier training divided its losses."""
+        self.factor, self.divided_by = accelerate_divides_by(), None
+
+    def set_name(self, name: str) -> None:
+        """Name a line that ran for the first time later."""
+        self.name = name
+
     def begin_turns(self) -> None:
         """Forget the optimizers that stepped on its losses."""
         self.shared = self.numbered = False
@@ -95,6 +108,10 @@ class Site:
         """Whether they do, unless another one also steps on the last loss."""
         self._turns: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._last, self._step = 0, -1
+
+    def settle(self, name: str) -> None:
+        """Name it after a complete iteration."""
+        self.name, self.numbered = name, self.shared
 
     def turn(self, optimizer: Any, step: int) -> int:
         """Return the number of this optimizer among those that step on its losses and still exist.
@@ -132,8 +149,33 @@ class Site:
         """Take the first loss of a step."""
         self.total, self.count, self.parts = value, 1, [part]
 
+    def add(self, value: Any, part: Reduced) -> None:
+        """Take a further loss of a step."""
+        self.total = sum_of(self.total, value)
+        self.count += 1
+        self.parts.append(part)
+
+    def add_line(self, other: Site) -> None:
+        """Take the losses of another line in this step."""
+        self.total = sum_of(self.total, other.total)
+        self.count += other.count
+        self.parts += other.parts
+
+    def take_back(self, value: Any) -> None:
+        """Remove the last loss: its backward failed."""
+        self.count -= 1
+        self.parts.pop()
+        self.total = self.total - value if self.count else 0.0
+
+    def drop(self) -> None:
+        """Forget the losses of this step."""
+        self.total, self.count, self.parts = 0.0, 0, []
+
     def take(self) -> Any:
         """Return the loss of this step, and reset."""
+        plain = self.count == 1 and self.factor == 1.0 and self._earlier is None and self.parts[0].count is None
+        if plain and type(self.total) is float:
+            return self.take_plain()
         value, factor = step_loss(self.total, self.parts, self.factor, self.divided_by)
         if self._earlier is not None:
             total, parts = sum_of(self._earlier[0], self.total), self._earlier[1] + self.parts

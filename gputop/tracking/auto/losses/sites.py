@@ -17,8 +17,8 @@ from threading import get_ident
 from typing import Any
 
 from gputop.tracking.auto.losses.reduction import UNREAD, Reduced, read
-from gputop.tracking.auto.losses.site import Site, sum_of
-from gputop.tracking.auto.losses.user_code import UserCode, accelerate_divides_by
+from gputop.tracking.auto.losses.site import Site
+from gputop.tracking.auto.losses.user_code import UserCode
 
 
 class Sites:
@@ -46,14 +46,13 @@ class Sites:
         self._stepped_on = []
         self._by_place = {place: site for place, site in self._by_place.items() if site in self.pending}
         for site in self.pending:
-            site.name = None
-            site.begin_turns()
+            site.begin_run()
 
     def begin_training(self) -> None:
         """Also forget how an earlier training of this run accumulated its losses."""
         self.begin_run()
         for site in self.pending:
-            site.factor, site.divided_by = accelerate_divides_by(), None
+            site.begin_training()
 
     def take_back(self) -> None:
         """Remove the loss of a backward that failed, because the script may retry it."""
@@ -61,9 +60,7 @@ class Sites:
         if added is None or not added[0].count:
             return
         site, value = added
-        site.count -= 1
-        site.parts.pop()
-        site.total = site.total - value if site.count else 0.0
+        site.take_back(value)
         if not site.count and site in self.pending:
             self.pending.remove(site)
 
@@ -102,7 +99,7 @@ class Sites:
     def drop(self, site: Site) -> None:
         """Forget the losses of a line: they led to no step."""
         self.pending.remove(site)
-        site.total, site.count, site.parts = 0.0, 0, []
+        site.drop()
 
     def here(self) -> Site:
         """Return the line of the user's code that runs backward, itself or through a library."""
@@ -131,9 +128,7 @@ class Sites:
             part = part._replace(count=part.count.clone())  # the script may count the next items in the same tensor
         self.added = site, value
         if site.count:
-            site.total = sum_of(site.total, value)
-            site.count += 1
-            site.parts.append(part)
+            site.add(value, part)
         else:
             self.pending.append(site)
             site.begin(value, part)
@@ -166,9 +161,7 @@ class Sites:
         """Merge several sites into one, which gets their losses from now on."""
         first, *others = sites
         for site in others:
-            first.total = sum_of(first.total, site.total)
-            first.count += site.count
-            first.parts += site.parts
+            first.add_line(site)
         self._by_place = {place: first if site in others else site for place, site in self._by_place.items()}
 
     def are_steady(self, sites: list[Site]) -> bool:
@@ -189,27 +182,27 @@ class Sites:
         if not found:
             return
         self.settled = True
-        for site in found:
-            site.numbered = site.shared
         if len(found) == 1:
-            found[0].name = "loss"
+            found[0].settle("loss")
             return
         named: dict[str, int] = {}
         for site in found:
             twins = sum(other.label == site.label for other in found)
             name = f"loss/{site.label}" if twins == 1 else f"loss/{site.label}:{site.line}"
             named[name] = named.get(name, 0) + 1
-            site.name = name if named[name] == 1 else f"{name}:{named[name]}"  # one line runs backward on a variable twice
+            site.settle(name if named[name] == 1 else f"{name}:{named[name]}")  # one line runs backward on a variable twice
 
     def name(self, site: Site, taken: Iterable[str], turn: int = 0) -> str:
         """Return the name of a site's loss in the turn of one of its optimizers.
 
         A late site shares the name of an earlier one for the same variable, unless that is taken.
         """
-        if site.name is None:
+        own = site.name
+        if own is None:
             shared = next((known.name for known in self._by_place.values() if known.name and known.label == site.label), None)
-            site.name = shared if shared and shared not in taken else f"loss/{site.label}"
-        name = f"{site.name}/{turn}" if turn or site.numbered else site.name
+            own = shared if shared and shared not in taken else f"loss/{site.label}"
+            site.set_name(own)
+        name = f"{own}/{turn}" if turn or site.numbered else own
         return name if name not in taken else f"loss/{site.label}:{site.line}"
 
 

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 Mode = Literal["full", "fast", "rest", "off"]
 """How the current iteration is measured: in full; on the fast path; in full, but only since it left the fast path; not at all,
-because automatic tracking has stopped."""
+because automatic tracking has stopped. A ``Literal`` and not an enum: a class that is pickled by value takes its wrapped
+``__call__``, which reads the mode, into processes without gputop."""
 NO_FEED = object()
 """Replaces a DataLoader's feed if no loader feeds the training."""
 FastStep = tuple[tuple[str, ...], tuple[float, ...], int, float]

@@ -84,7 +84,6 @@ class Training:
         """The optimizer whose step is running, or last ran."""
         self.pace = Pace()
         self.usual = Usual()
-        self._stretch: Stretch | None = None
         self._between_steps: Callable[[], None] | None = None
         self.fast.leave("full")
 
@@ -275,30 +274,29 @@ class Training:
         feed, optimizers = self.loader, self.optimizers.with_numbers([turn.number for turn in usual.turns])
         if (feed is not None and feed.batches.counting) or not self.sites.are_steady(usual.lines):
             return
-        names = self.records.names_if_fast([[str(site.name) for site in turn.lines] for turn in usual.turns])
+        lines = [turn.lines for turn in usual.turns]
+        names = self.records.names_if_fast([[str(site.name) for site in each] for each in lines])
         if names is None or len(optimizers) < len(usual.turns):
             return
         if pace.adapt(self.recent_s):
-            journal.own_ns = int(WRITE_EVERY_S * 1e9) if pace.write_every else 0
+            journal.write_own(int(WRITE_EVERY_S * 1e9) if pace.write_every else 0)
         last = pace.last_before_full(self.step, min(self.wanted.facts_due, self.wanted.batches_from))
         if last > self.step and self.mark is not None:
-            simple = not usual.scales and self.sites.only() is not None and bool(usual.turns[-1].lines)
+            simple = not usual.scales and self.sites.only() is not None and bool(lines[-1])
             step_s, losses, data = names
-            self._stretch = journal.stretch = Stretch()
+            stretch = Stretch()
+            journal.begin_stretch(stretch)
             self.fast.begin(
                 step=self.step,
                 mark=self.mark,
                 last_step=last,
                 pause_every=pace.write_every,
-                turns=[
-                    FastTurn(weakref.ref(optimizer), turn.lines, shown)
-                    for optimizer, turn, shown in zip(optimizers, usual.turns, losses, strict=True)
-                ],
+                turns=list(map(FastTurn, map(weakref.ref, optimizers), lines, losses)),
                 step_s=step_s,
                 data=data,
                 feed=feed if usual.fetches else None,
                 thread=self.thread,
-                stretch=self._stretch,
+                stretch=stretch,
                 late=journal.stage,
                 several=None if simple else Several(self.torch, self.sites, usual.lines),
             )
@@ -323,9 +321,7 @@ class Training:
             self.loader.hand_out(fast.take_batches())
         self.step, self.mark = fast.step, fast.mark
         if self.journal is not None:
-            self.journal.stretch = None
-            if self._stretch is not None:
-                self.journal.deferred.append(self._stretch)
+            self.journal.end_stretch()
             if self.records is not None and self.records.numbered_by_us:
                 self.journal.continue_from(self.step)
         self.iteration.begin_after_fast()

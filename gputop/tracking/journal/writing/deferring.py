@@ -71,6 +71,20 @@ class Deferring(Turns, Schemas):
         elif not self.quick:
             self.poll_often()
 
+    def write_own(self, for_ns: int) -> None:
+        """Leave deferred records to the training for this long after it has written some; 0: never."""
+        self.own_ns = for_ns
+
+    def begin_stretch(self, stretch: Iterable[Deferred]) -> None:
+        """Write these records, too: the caller adds further ones without a call."""
+        self.stretch = stretch
+
+    def end_stretch(self) -> None:
+        """Write the last records of the stretch before those that are deferred from now on."""
+        stretch, self.stretch = self.stretch, None
+        if stretch is not None:
+            self.deferred.append(stretch)
+
     def poll_often(self) -> None:
         """Make the flusher's thread poll often for pending records from now on."""
         self.quick = True
