@@ -1,15 +1,16 @@
 """What automatic tracking adds to a training step: a real torch loop whose steps are alternately tracked and untracked.
 
-Run: ``python benchmarks/autolog.py [--device cuda] [--loop scaler] [--layers N…] [--width N] [--json] [--quick]``; it needs
+Run: ``python benchmarks/autolog.py [--device cuda] [--loop ddp] [--layers N…] [--width N] [--json] [--quick]``; it needs
 torch, psutil and this checkout. Untracked steps run the original torch: the wrappers are removed and put back every 20 steps
 (400 on a GPU), so that whatever else the machine does affects both equally. Different numbers of layers show that the added
 time does not grow with the model. For comparison, it prints what a hot ``log`` of four metrics costs on this machine now, and
 the share of time that goes into the doctor's facts, which are collected every few seconds and are not part of the mean.
 
-With ``--device cuda``, the host's time for a step shows what tracking adds on the CPU. Each block of steps is followed by a
-wait for the GPU, and the total time of the block, with the first steps after the switch, shows whether that slows the training
-down. Layers of 8,192 make steps of several milliseconds, in which the GPU is what the host waits for. A second line says what a
-step adds that takes the fast path, what one adds that is measured in full, and how many are.
+On the CPU, the figures are the CPU time of the training's thread, and of the whole process for a block. With ``--device cuda``
+they are times by the clock: the host's time for a step shows what tracking adds on the CPU. Each block of steps is followed by
+a wait for the GPU, and the total time of the block, with the first steps after the switch, shows whether that slows the
+training down. Layers of 8,192 make steps of several milliseconds, in which the GPU is what the host waits for. A second line
+says what a step adds that takes the fast path, what one adds that is measured in full, and how many are.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from typing import Any
 from _ending import ended_by_signals
 
 ROOT = Path(__file__).parent.parent
+LOOPS = ("plain", "accumulation", "ddp", "scaler", "losses", "optimizers", "own")
 LOOP = """
 import json, sys, time
 import torch
@@ -37,11 +39,17 @@ from gputop.tracking.auto.facts import Facts
 torch.set_num_threads(1)
 layers, steps, device, kind, width = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4], int(sys.argv[5])
 wait = torch.cuda.synchronize if device == "cuda" else lambda: None
-if kind == "own":
-    gputop.init(name="own")
+# On the CPU, the CPU time of the training's thread: other work on the machine changes it less than the time by the clock.
+clock, all_clock = (time.perf_counter,) * 2 if device == "cuda" else (time.thread_time, time.process_time)
+own = gputop.init(name="own") if kind == "own" else None
 model = torch.nn.Sequential(*[torch.nn.Linear(width, width) for _ in range(layers)]).to(device)
+if kind == "ddp":
+    torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+    model = torch.nn.parallel.DistributedDataParallel(model)
 scaler = torch.amp.GradScaler(device, init_scale=256.0, enabled=kind == "scaler")
-optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
+weights = list(model.parameters())
+halves = (weights[::2], weights[1::2]) if kind == "optimizers" else (weights,)
+optimizers = [torch.optim.SGD(half, lr=0.001) for half in halves]
 data = torch.utils.data.TensorDataset(torch.randn(16 * steps, width), torch.randn(16 * steps, width))
 loader = torch.utils.data.DataLoader(data, batch_size=16, pin_memory=device == "cuda")
 iterator = torch.utils.data.dataloader._BaseDataLoaderIter
@@ -52,9 +60,9 @@ looks = []
 
 
 def timed_due(self, step, due=Facts.due):
-    started = time.perf_counter()
+    started = clock()
     due(self, step)
-    looks.append(time.perf_counter() - started)
+    looks.append(clock() - started)
 
 
 Facts.due = timed_due
@@ -62,6 +70,8 @@ Facts.due = timed_due
 
 def places():
     found = [(torch.autograd, "backward"), (iterator, "__next__"), (torch.nn.Sequential, "__call__")]
+    found += [(torch.amp.GradScaler, "scale"), (torch.amp.GradScaler, "step")]
+    found += [(torch.nn.parallel.DistributedDataParallel, "__call__")] if kind == "ddp" else []
     return [(owner, name, getattr(owner, name)) for owner, name in found]
 
 
@@ -76,11 +86,18 @@ def switch(on):
 def step(inputs, targets):
     if device == "cuda":
         inputs, targets = inputs.to(device, non_blocking=True), targets.to(device, non_blocking=True)
-    optimizer.zero_grad()
+    for optimizer in optimizers:
+        optimizer.zero_grad()
     if kind == "accumulation":
         for part in range(2):
             loss = torch.nn.functional.mse_loss(model(inputs[part::2]), targets[part::2])
             (loss / 2).backward()
+    elif kind == "ddp":
+        with model.no_sync():
+            loss = torch.nn.functional.mse_loss(model(inputs[::2]), targets[::2])
+            (loss / 2).backward()
+        loss = torch.nn.functional.mse_loss(model(inputs[1::2]), targets[1::2])
+        (loss / 2).backward()
     else:
         loss = torch.nn.functional.mse_loss(model(inputs), targets)
         if kind == "scaler":
@@ -89,9 +106,15 @@ def step(inputs, targets):
         if kind == "losses":
             more = model(inputs).abs().mean()
             more.backward()
-    scaler.step(optimizer)
-    scaler.update()
-    if device == "cpu":
+    if kind == "scaler":
+        scaler.step(optimizers[0])
+        scaler.update()
+    else:
+        for optimizer in optimizers:
+            optimizer.step()
+    if own is not None:
+        own.log(train_loss=loss.item())
+    elif device == "cpu":
         loss.item()
 
 
@@ -104,16 +127,16 @@ training = sys.modules["gputop.tracking.auto.install"].tracked().training
 block_began = 0.0
 wrappers, on, number = None, True, 0
 batches = iter(loader)
-began = time.perf_counter()
+began = clock()
 while True:
-    started = time.perf_counter()
+    started = clock()
     try:
         inputs, targets = next(batches)
     except StopIteration:
         break
     mode = training.fast.mode if on else "off"
     step(inputs, targets)
-    took = time.perf_counter() - started
+    took = clock() - started
     number += 1
     if number == 20:
         wrappers = places()
@@ -127,17 +150,17 @@ while True:
             blocks[on].append(sum(times[on]) / len(times[on]))
             times[on].clear()
             wait()
-            spans[on].append((time.perf_counter() - block_began) / BLOCK * 1e6)
+            spans[on].append((all_clock() - block_began) / BLOCK * 1e6)
             on = not on
             switch(on)
-            block_began = time.perf_counter()
-ended = time.perf_counter()
+            block_began = all_clock()
+ended = clock()
 run = gputop.init(name="hot")
 calls = 20000
-started = time.perf_counter()
+started = clock()
 for number in range(calls):
     run.log(loss=0.5, lr=0.1, acc=0.9, norm=1.5, step=number)
-hot = (time.perf_counter() - started) / calls * 1e6
+hot = (clock() - started) / calls * 1e6
 print(
     json.dumps(
         {
@@ -217,9 +240,10 @@ def main() -> None:
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where the model is (default: cpu)")
     parser.add_argument(
         "--loop",
-        choices=("plain", "accumulation", "scaler", "losses", "own"),
+        choices=LOOPS,
         default="plain",
-        help="one loss; two accumulated ones; a GradScaler; two losses; a run that the script opens (default: plain)",
+        help="one loss; two accumulated ones; the same under DDP; a GradScaler; two losses; two optimizers; a run that the "
+        "script opens and logs to (default: plain)",
     )
     parser.add_argument("--layers", nargs="+", type=int, default=(2, 40), help="numbers of layers (default: 2 and 40)")
     parser.add_argument("--width", type=int, default=16, help="inputs and outputs of each layer (default: 16)")
@@ -231,11 +255,12 @@ def main() -> None:
         print(json.dumps(found, indent=2))
         return
     print(f"a real torch step on the {options.device} ({options.loop}), alternately untracked and tracked: mean microseconds")
+    whole = "in the whole process" if options.device == "cpu" else "until the device is done"
     for name, row in found.items():
         print(
             f"  {name:10}  without {row['step_us']:7.1f}  added {row['added_us']:+6.1f}"
             f" = {row['percent_of_5_ms']:.2f} % of 5 ms, and {row['looks_percent']:.3f} % for looks;"
-            f" until the device is done {row['added_until_done_us']:+6.1f}"
+            f" {whole} {row['added_until_done_us']:+6.1f}"
             f"  (a hot log() of 4 metrics takes {row['log_us']:.1f} here)"
         )
         parts = [
