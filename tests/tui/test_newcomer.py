@@ -130,11 +130,12 @@ async def test_zooming(size: tuple[int, int]) -> None:
         await someone.takes("runs")
         if "zoom" not in someone.offered():
             await someone.takes("charts")
-        whole = someone.sees()
+        # Without the first line, which says that the stream is stale once the test takes long.
+        whole = someone.sees().splitlines()[1:]
         await someone.takes("zoom")
-        assert someone.sees() != whole
+        assert someone.sees().splitlines()[1:] != whole
         await someone.takes("whole")
-        assert someone.sees() == whole
+        assert someone.sees().splitlines()[1:] == whole
 
 
 @at_both_sizes
