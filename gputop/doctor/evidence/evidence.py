@@ -13,7 +13,6 @@ from typing import Any
 from gputop.doctor.evidence.device_history import DeviceHistory
 from gputop.doctor.evidence.device_loads import LOAD_SPAN_MIN_S, DeviceLoads, Load
 from gputop.doctor.evidence.group_past import GroupPast
-from gputop.doctor.evidence.levels import Levels, is_pace
 from gputop.doctor.evidence.memory_growth import MemoryGrowth
 from gputop.doctor.evidence.paces import Paces
 from gputop.doctor.evidence.process_past import ProcessPast
@@ -21,6 +20,7 @@ from gputop.doctor.evidence.rank_groups import Member, RankGroup, RankGroups
 from gputop.doctor.evidence.rank_past import RankPast
 from gputop.doctor.evidence.stillness import Stillness
 from gputop.doctor.facts import stated
+from gputop.history.levels import Levels, is_pace
 from gputop.history.metrics import MetricMemory
 from gputop.history.points import EMPTY, PointSeries
 from gputop.losses import is_short_loss, names_a_loss

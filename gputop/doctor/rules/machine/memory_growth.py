@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
-from gputop.doctor.evidence.levels import Stretch
 from gputop.doctor.evidence.memory_growth import HOST
 from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
+from gputop.history.levels import Stretch
 from gputop.snapshot import Device, Process
 
 WARM_UP_S = 60.0

@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 from gputop import units
 from gputop.doctor.evidence.evidence import WARM_UP_STEPS, Evidence
-from gputop.doctor.evidence.levels import Stretch, is_rate
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings import fixes
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.culprit import TAKEN_TEXT, taken_from
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
+from gputop.history.levels import Stretch, is_rate
 from gputop.snapshot import Rank
 
 PARTS = 8
