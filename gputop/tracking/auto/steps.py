@@ -147,7 +147,9 @@ class Steps:
             training.records.write(values, training.step)
         self._note_optimizer(optimizer, index, known, opened)
         if ends:
-            training.decide(plain and not (models.settling or models.inspection.splits))
+            # Which of several backwards a wrapper reduced over the ranks is counted in every step.
+            counted = models.settling or models.inspection.splits or (models.wrapped and training.usual.accumulates)
+            training.decide(plain and not counted)
         training.do_between_steps()
 
     def _is_plain(self) -> bool:

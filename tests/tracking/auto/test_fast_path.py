@@ -85,9 +85,8 @@ def same(one: float, other: float) -> bool:
         (("pair",), (2,)),
         (("adversarial",), (4,)),
         (("gpu", "adversarial"), (4,)),
-        (("ddp",), (2,)),
     ],
-    ids=["cpu", "gpu", "pair", "adversarial", "gpu-adversarial", "ddp"],
+    ids=["cpu", "gpu", "pair", "adversarial", "gpu-adversarial"],
 )
 def test_unusual_iterations_are_logged_as_if_every_iteration_were_measured_in_full(
     home: Home, words: tuple[str, ...], seeds: tuple[int, ...]

@@ -2,7 +2,7 @@
 
 mixed.py SEEDS: trains each seed twice, once with every iteration measured in full ("SEED-full") and once with the fast path
 ("SEED-fast"). Words before the seeds: "gpu" makes tracking take each loss for one on a GPU (``late``); "pair" and "adversarial"
-train with two optimizers, and "ddp" accumulates two losses under DDP. Prints what each training's own record of its losses and
+train with two optimizers. Prints what each training's own record of its losses and
 weights is.
 
 Tracking's clock shows what this process has worked, so that a crowded machine makes no step slow: slow ones are never fast.
@@ -275,27 +275,7 @@ class Adversarial(Pair):
         self.second.step()
 
 
-class Accumulating(Training):
-    """Two losses in each step, under DDP, which reduces the last one."""
-
-    def __init__(self, seed):
-        super().__init__(seed)
-        torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
-        self.model = torch.nn.parallel.DistributedDataParallel(self.model)
-
-    def plain(self):
-        with self.model.no_sync():
-            self.back(self.loss() / 2)
-        self.back(self.loss() / 2)
-
-    def reentrant(self):
-        """DDP allows neither this nor another forward after a backward that failed."""
-        self.plain()
-
-    tried_again = caught = reentrant
-
-
-TRAINING = {"pair": Pair, "adversarial": Adversarial, "ddp": Accumulating}.get(WORDS[-1] if WORDS else "", Training)
+TRAINING = {"pair": Pair, "adversarial": Adversarial}.get(WORDS[-1] if WORDS else "", Training)
 
 
 def train(seed, full):
