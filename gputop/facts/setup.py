@@ -52,7 +52,7 @@ class Settings(Record):
     autocast = flag("Whether autocast was on in a forward pass.", null=True)
     threads = whole("Threads per operation on the CPU.", null=True)
     profiler = flag("Whether autograd's profiler is on.", null=True)
-    seed = whole("What `torch.initial_seed()` returns: the seed of the random numbers on the CPU.", null=True, optional=True)
+    seed = whole("The seed of the random numbers on the CPU; null if the script has set none.", null=True, optional=True)
 
 
 class Environment(Record):

@@ -17,6 +17,8 @@ from gputop.tracking.journal.handlers import let_through
 
 _AUTOCASTS = ("fp16", "bf16", "fp8")
 """Accelerate's names for the precisions for which it puts autocast into a model's forward."""
+SEEDS = 1 << 32
+"""Scripts set seeds below this limit, which is numpy's; torch's own have 64 bits."""
 
 _launched: str | None = None
 _launch_read = False
@@ -42,8 +44,14 @@ def settings(torch: Any, autocast: bool) -> dict[str, Any]:
         autocast=autocast or _accelerate_casts(),
         threads=_read(torch.get_num_threads),
         profiler=_read(torch.autograd._profiler_enabled),
-        seed=_read(torch.initial_seed),
+        seed=_read(lambda: _chosen_seed(torch)),
     )
+
+
+def _chosen_seed(torch: Any) -> int | None:
+    """Return the seed that the script has set; None if torch drew one of 64 bits, as it does in each process without one."""
+    seed: int = torch.initial_seed()
+    return seed if 0 <= seed < SEEDS else None
 
 
 def environment(cuda: Any | None) -> dict[str, Any]:
