@@ -182,15 +182,15 @@ def replay(options: argparse.Namespace) -> int:
     """Show a recording; print it if there is no terminal.
 
     Raises:
-        UsageError: the speed is not above 0, or the recording is not a file.
+        UsageError: the speed is not above 0, or the recording is a pipe.
     """
     from gputop.agent.feed import ReplayFeed
     from gputop.sources.recording import read_recording
 
     if options.speed <= 0:
         raise UsageError("A replay's speed is a factor above 0.", "Write --speed 2 for twice as fast.")
-    if options.file.exists() and not options.file.is_file() and not options.file.is_dir():
-        message = f"{options.file} is no file, and a replay reads a recording more than once."
+    if options.file.is_fifo():
+        message = f"{options.file} is a pipe, and a replay reads a recording more than once."
         raise UsageError(message, f"Write it to a file first: cat {shlex.quote(str(options.file))} > recording.ndjson")
     next(read_recording(options.file), None)  # report a file that is not a recording before the screen opens
     if not sys.stdout.isatty():

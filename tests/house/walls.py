@@ -23,6 +23,7 @@ GROUND = frozenset(
             "filters",
             "frameworks",
             "groups",
+            "levels",
             "losses",
             "network",
             "places",
@@ -42,6 +43,7 @@ _TABLE = {
     "errors": "",
     "facts": "frameworks units",
     "frameworks": "",
+    "levels": "",
     "losses": "",
     "network": "units",
     "places": "",
@@ -98,7 +100,7 @@ _TABLE = {
         "ground doctor/logs doctor/logs/meaning jobs/output sources/host tracking/journal tracking/journal/writing"
         " tracking/printed untracked/files untracked/windows"
     ),
-    "untracked/unfollowed": "ground history sources/host untracked",
+    "untracked/unfollowed": "ground sources/host untracked",
     "programs": "ground",
     "recipes": "ground",
     "jobs": "ground programs recipes",
@@ -132,13 +134,12 @@ _TABLE = {
     "doctor/rules/learning": "ground doctor/evidence doctor/facts doctor/findings doctor/rules/support history",
     "doctor/rules/machine": (
         "ground doctor/evidence doctor/facts doctor/findings doctor/logs/meaning doctor/logs/patterns doctor/rules/support"
-        " history"
     ),
     "doctor/rules/launching": (
         "ground doctor/evidence doctor/facts doctor/findings doctor/logs/meaning doctor/logs/patterns doctor/rules/machine"
         " doctor/rules/support"
     ),
-    "doctor/rules/pace": "ground doctor/evidence doctor/facts doctor/findings doctor/rules/support history",
+    "doctor/rules/pace": "ground doctor/evidence doctor/facts doctor/findings doctor/rules/support",
     "doctor/rules/standstill": "ground doctor/evidence doctor/facts doctor/findings doctor/rules/support",
     "doctor/rules/texts": (
         "ground doctor/evidence doctor/facts doctor/findings doctor/logs doctor/logs/meaning doctor/logs/patterns"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import shlex
 import subprocess
 import sys
 import threading
@@ -198,10 +199,10 @@ def test_a_pipe_that_nobody_writes_to_is_not_waited_for(tmp_path: Path, words: t
 
 def test_a_recording_is_judged_from_a_pipe_and_not_replayed_from_one(tmp_path: Path) -> None:
     recorded(tmp_path / "recording.ndjson", 3)
-    command = f"{sys.executable} -m gputop doctor --replay <(cat recording.ndjson)"
+    command = f"{shlex.quote(sys.executable)} -m gputop doctor --replay <(cat recording.ndjson)"
     run = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert run.returncode in (0, 1), run
-    command = f"cat recording.ndjson | {sys.executable} -m gputop replay /dev/stdin"
+    command = f"cat recording.ndjson | {shlex.quote(sys.executable)} -m gputop replay /dev/stdin"
     run = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert run.returncode == 2, run
     assert "Write it to a file first" in run.stderr

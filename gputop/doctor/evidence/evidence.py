@@ -20,9 +20,9 @@ from gputop.doctor.evidence.rank_groups import Member, RankGroup, RankGroups
 from gputop.doctor.evidence.rank_past import RankPast
 from gputop.doctor.evidence.stillness import Stillness
 from gputop.doctor.facts import stated
-from gputop.history.levels import Levels, is_pace
 from gputop.history.metrics import MetricMemory
 from gputop.history.points import EMPTY, PointSeries
+from gputop.levels import Levels, is_pace
 from gputop.losses import is_short_loss, names_a_loss
 from gputop.snapshot import Communicator, Device, LogMatch, Process, Rank, Snapshot
 

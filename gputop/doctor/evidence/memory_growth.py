@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from gputop.history.levels import Levels, Stretch
+from gputop.levels import Levels, Stretch
 from gputop.snapshot import Process, Snapshot
 
 EVERY_S = 5.0

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gputop.facts.standing import PrintedCourse
-from gputop.history.levels import Levels
+from gputop.levels import Levels
 from gputop.losses import is_of_evaluation, is_return
 from gputop.untracked.outputs import OutputFile
 from gputop.untracked.run_curves import RunCurves

@@ -15,8 +15,8 @@ from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.only_loss import STRETCHES_MIN, only_loss
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
-from gputop.history.levels import Stretch
 from gputop.history.points import PointSeries
+from gputop.levels import Stretch
 from gputop.losses import may_rise
 from gputop.snapshot import Rank
 

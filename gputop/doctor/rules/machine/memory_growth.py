@@ -16,7 +16,7 @@ from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
-from gputop.history.levels import Stretch
+from gputop.levels import Stretch
 from gputop.snapshot import Device, Process
 
 WARM_UP_S = 60.0

@@ -15,7 +15,7 @@ from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.culprit import TAKEN_TEXT, taken_from
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
-from gputop.history.levels import Stretch, is_rate
+from gputop.levels import Stretch, is_rate
 from gputop.snapshot import Rank
 
 PARTS = 8

@@ -14,8 +14,8 @@ from hypothesis import strategies as some
 
 from gputop.cli.doctor.logs import explain_logs
 from gputop.doctor.diagnosis import Doctor
-from gputop.history.levels import FIRST_STRETCHES, STRETCHES_MAX, Levels
 from gputop.history.metrics import MetricMemory
+from gputop.levels import FIRST_STRETCHES, STRETCHES_MAX, Levels
 from gputop.snapshot import Snapshot
 from tests.doctor.scenes.base import check_first_verdict, first_seen, ids, only_shown, play, verdict
 from tests.doctor.scenes.near import learning as scenes

@@ -11,8 +11,8 @@ import pytest
 from gputop.doctor.evidence.paces import Paces
 from gputop.doctor.printed import judge
 from gputop.doctor.rules.pace import slowing
-from gputop.history.levels import Stretch
 from gputop.jobs.output.printed_log import printed_run
+from gputop.levels import Stretch
 from gputop.snapshot import Points, Snapshot
 from tests.doctor.scenes.base import Scene, ids, only_shown, play
 from tests.doctor.scenes.near import slowing as scenes
