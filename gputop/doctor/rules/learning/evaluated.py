@@ -1,4 +1,4 @@
-"""An evaluation that says the same each time while the training loss falls: it evaluates something else (J05)."""
+"""An evaluation that gives the same value each time while the training loss falls: it evaluates something else (J05)."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def evaluation_stands(evidence: Evidence, group: RankGroup) -> Judgement:
         "J05",
         "warning",
         "likely" if _is_telling(course) else "possible",
-        f"The evaluation says the same each time ({course.name} {units.metric(value)}), while the training loss falls",
+        f"The evaluation gives the same value each time ({course.name} {units.metric(value)}), while the training loss falls",
         facts,
         "What is evaluated is not what is trained: a copy of the model that nothing updates, such as an average of its weights "
         "(EMA), or a checkpoint that is read again each time.",
