@@ -259,6 +259,30 @@ def test_a_healthy_curve_of_an_untracked_run_says_nothing() -> None:
     assert ids(play(only_shown(scenes.run_with(scenes.falls)), 60)[-1]) == []
 
 
+def without_checksums(facts: dict[str, object]) -> dict[str, object]:
+    sums = [[step, None, 1.5] for step in range(0, 180, 10)]
+    return {**facts, "parameters": {"recent": sums[-8:], "dtype": "float32"}}
+
+
+@pytest.mark.parametrize(
+    ("change", "confidence"),
+    [
+        (lambda facts: facts, "likely"),
+        (lambda facts: {**facts, "optimizer/2": {"type": "SGD"}}, "possible"),
+        (without_checksums, "possible"),
+    ],
+    ids=["all of it", "another optimizer", "on a GPU"],
+)
+def test_weights_that_stay_are_only_possibly_wrong_where_a_part_of_them_is_known(change, confidence: str) -> None:
+    def scene(second: int) -> Snapshot:
+        shot = scenes.weights_rest(second)
+        runs = tuple(replace(run, ranks=tuple(replace(r, facts=change(dict(r.facts))) for r in run.ranks)) for run in shot.runs)
+        return replace(shot, runs=runs)
+
+    (finding,) = [item for item in play(scene, 60)[-1] if item.id == "J03"]
+    assert (finding.confidence, finding.title.partition(" has")[0]) == (confidence, "None of the sampled weights")
+
+
 def test_levels_keep_where_a_long_run_began() -> None:
     """Newest values were never joined, and all that was older than 200 looks became one stretch."""
     levels = Levels()

@@ -257,6 +257,7 @@ wrong_sign = printed(flat, **{"return": sinks})
 sinks_at_once = printed(flat, **{"return": lambda second: max(9.4, 20 - 4 * second) + 0.1 * (second % 3)})
 lucky_at_first = printed(flat, **{"return": lambda second: 38 if second < 3 else 20 + 10 * math.sin(second * 1.7)})
 gets_better = printed(flat, **{"return": lambda second: 30 - sinks(second)})
+learns_and_collapses = printed(flat, **{"return": lambda second: 20.0 + second if second < 12 else sinks(second - 12)})
 dips_first = printed(flat, **{"return": lambda second: sinks(second) if second < 30 else 3.0 * (second - 25)})
 plays_by_chance = printed(flat, **{"return": lambda second: 20 + 8 * math.sin(second * 1.7)})
 
@@ -305,6 +306,7 @@ PAIRS = (
     Pair("J06", "a return that rises", gets_better, wrong_sign, 60),
     Pair("J06", "episodes that went well at first", lucky_at_first, sinks_at_once, 60),
     Pair("J06", "a dip before it rises", dips_first, wrong_sign, 60),
+    Pair("J06", "a return that rose before it fell", learns_and_collapses, wrong_sign, 60),
     Pair("J06", "returns that only vary", plays_by_chance, wrong_sign, 60),
     Pair("J06", "a loss and a spread of rewards", has_a_loss_of_rewards, wrong_sign, 60),
     Pair("J04", "jumps that are small beside the initial loss", small_jumps, sorted_data, 60),
