@@ -73,6 +73,15 @@ def test_who_holds_the_lock_of_a_file_that_a_process_waits_for(processes: Proces
     assert (known.waits_for, known.lock_held_by) == ("file lock", holds.pid)
 
 
+def test_a_lock_that_belongs_to_an_open_file_names_no_process(processes: Processes, tmp_path: Path) -> None:
+    lock = LOCKS.format(path=str(tmp_path / "lock"), call="lockf")
+    own = "import fcntl, struct; file = open({path!r}, 'w'); fcntl.fcntl(file, 37, struct.pack('hhqqi4x', 1, 0, 0, 0, 0)); "
+    processes.ready(f"{own.format(path=str(tmp_path / 'lock'))}say('ready'); time.sleep(100)")  # F_OFD_SETLK: any process's
+    waiting, _ = processes.ready(f"say('ready'); {lock}")
+    eventually(lambda: waits.read_waits_for(waiting.pid), lambda found: found == "file lock")
+    assert waits.read_lock_holder(waiting.pid) is None
+
+
 ALONE = "lock = threading.Lock(); lock.acquire(); "
 WAITS = "threading.Thread(target=lock.acquire, daemon=True).start(); "
 
