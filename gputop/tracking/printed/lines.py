@@ -239,8 +239,9 @@ def _name(line: str, match: re.Match[str], every: bool, percent: bool) -> str | 
         if word in _NO_METRIC:
             return None
         if not separator and (name.lower() != "loss" and not name[-1].isdigit() and word not in _PREFIXES):
-            a_number = percent or "." in match[3] or "e" in match[3].lower()
-            return lower(name) if a_number else None
+            text = match[3].lower()
+            measures = percent or "." in text or "e" in text or "n" in text  # also nan and inf
+            return lower(name) if measures else None
         known = word in _PREFIXES or (separator and word and word not in _NEUTRAL)
         return f"{word}_{name.lower()}" if known else lower(name)
     joined = f"{word}_{name}".lower() if word else name.lower()
