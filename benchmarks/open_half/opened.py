@@ -158,4 +158,16 @@ PROGRAMS: tuple[Program, ...] = (
         ("bash", "teacher_of_strangers.sh"),
         2,
     ),
+    # --world-size 2, and only the process with rank 0 was started. Stacks: init_process_group.
+    Program(
+        _case("waits-for-its-world", ("G03",), acceptable=("G01", "G02", "G06", "A02")),
+        ("bash", "waits_for_its_world.sh"),
+        2,
+        onset="last line",
+    ),
+    # Squared errors of prices beyond the range of float16: the printed loss becomes inf and then nan.
+    Program(
+        _case("half-prices", ("J01", "nan_loss"), acceptable=("J02",)),
+        with_python("half_prices"),
+    ),
 )
