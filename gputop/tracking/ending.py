@@ -63,7 +63,7 @@ def hook(current: Callable[[], Recorder]) -> None:
         return
     _hooked_pid = os.getpid()
     exit_call = _exit_call = _ExitCall()
-    atexit.register(lambda: current().end(exit_call.code(current())))
+    atexit.register(lambda: exit_call.end_process(None, current()))
     original_exit, original_leave, original_hook = sys.exit, os._exit, sys.excepthook
 
     def exit(status: Any = None, /) -> NoReturn:  # noqa: A001 - it replaces the function of this name
@@ -95,7 +95,7 @@ def hook(current: Callable[[], Recorder]) -> None:
     if multiprocessing is not None:
         # Such a child ends with os._exit, which skips atexit. Its finalizers run while the exception, if any, is being
         # handled; from Python 3.13 on only after that.
-        multiprocessing.Finalize(None, lambda: exit_call.end_child(sys.exc_info()[1], current()), exitpriority=0)
+        multiprocessing.Finalize(None, lambda: exit_call.end_process(sys.exc_info()[1], current()), exitpriority=0)
         if sys.modules["multiprocessing.process"].parent_process() is not None:
             _follow_child(current)
 
@@ -177,11 +177,15 @@ class _ExitCall:
     def __init__(self) -> None:
         self.asked: int | None = None
         self._step: int | None = None
+        self._behind: BaseException | None = None
+        """In a child of multiprocessing, which frees nothing at its end, the exception that was being handled then."""
 
     def note(self, status: Any, run: Recorder) -> None:
         if threading.current_thread() is threading.main_thread():
             self.asked = exit_code_of(SystemExit(status))
             self._step = run.step
+            process = sys.modules.get("multiprocessing.process")
+            self._behind = sys.exc_info()[1] if process is not None and process.parent_process() is not None else None
 
     def end(self, error: SystemExit, run: Recorder) -> None:
         """Take the SystemExit that ends the script."""
@@ -189,14 +193,16 @@ class _ExitCall:
         if self.asked:
             record_error(run, handled(error))
 
-    def end_child(self, error: BaseException | None, run: Recorder) -> None:
-        """End the run with a child of multiprocessing that ends with this exception, if any.
+    def end_process(self, error: BaseException | None, run: Recorder) -> None:
+        """End the run with the process; ``error`` ends it, where that is known.
 
-        torch's spawn catches what its function raises, and exits.
+        torch's spawn catches what its function raises, and exits. From Python 3.13 on, only the call shows what it caught.
         """
-        if isinstance(error, SystemExit):
-            with suppress(Exception):  # the child exits, whatever goes wrong here
+        with suppress(Exception):  # the process ends, whatever goes wrong here
+            if isinstance(error, SystemExit):
                 self.end(error, run)
+            elif error is None and self.code(run):
+                record_error(run, self._behind)
         run.end(exit_code_of(error) or self.code(run))
 
     def code(self, run: Recorder) -> int | None:
