@@ -84,9 +84,14 @@ H03 = Rule(
 
 
 def _is_judged(evidence: Evidence, group: RankGroup) -> bool:
-    """Return whether a group trains. Virtual GPUs are cores: only runs that could have taken one each are told of."""
+    """Return whether a group trains. Virtual GPUs are cores: only runs that could have taken one each are judged.
+
+    CUDA_VISIBLE_DEVICES does not choose among them: who sets it has given the run a card.
+    """
     if not group.virtual:
         return evidence.trains(group)
+    if any(process.environment is not None and process.environment.cuda_visible_devices for process in group.processes):
+        return False
     return bool(group.masks) and evidence.is_warm(group) and (evidence.trains(group) or bool(evidence.works(group)))
 
 

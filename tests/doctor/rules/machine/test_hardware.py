@@ -147,6 +147,21 @@ def test_h03_names_runs_of_one_script_that_could_have_a_gpu_each():
     assert finding.fix.startswith("CUDA_VISIBLE_DEVICES=1 python train.py --seed 0")
 
 
+@pytest.mark.parametrize(("cards", "found"), [((None, None), {"H03"}), (("0", "1"), set())], ids=["no mask", "a card each"])
+def test_h03_of_virtual_gpus_leaves_runs_alone_that_were_given_a_card_each(cards, found):
+    """Virtual GPUs are no CUDA devices: which of them a run uses does not depend on CUDA_VISIBLE_DEVICES."""
+
+    def seeds(second):
+        shot = hardware.two_seeds(second)
+        processes = tuple(
+            replace(each, environment=LaunchEnvironment(virtual_devices="0,1", cuda_visible_devices=card))
+            for each, card in zip(shot.processes, cards, strict=True)
+        )
+        return replace(shot, processes=processes, devices=tuple(replace(device, kind="virtual") for device in shot.devices))
+
+    assert {item.id for item in play(seeds, 40)[-1]} == found
+
+
 @pytest.mark.parametrize("command", [("python", "train.py"), ("python", "-m", "lab.train")], ids=["script", "module"])
 def test_h03_takes_what_one_program_has_forked_for_one_run(command):
     said = play(lambda second: hardware.two_seeds(second, command=command), 40)[-1]
