@@ -170,4 +170,6 @@ PROGRAMS: tuple[Program, ...] = (
         _case("half-prices", ("J01", "nan_loss"), acceptable=("J02",)),
         with_python("half_prices"),
     ),
+    # Two jobs at a time, one on each card; they end after 12 to 25 s.
+    Program(_case("healthy-ablation-of-the-week"), ("bash", "ablation_of_the_week.sh"), 2),
 )

@@ -145,8 +145,6 @@ PROGRAMS: tuple[Program, ...] = (
     # Rank 0 packs the corpus for 18 s, and the other waits in a barrier.
     Program(_case("healthy-main-process-first"), with_torchrun("main_process_first"), 2),
     # ---- healthy: jobs that come and go, or wait
-    # Two jobs at a time, one on each card; they end after 12 to 25 s.
-    Program(_case("healthy-ablation-of-the-week"), ("bash", "ablation_of_the_week.sh"), 2),
     # A tiny model that stops early and ends well.
     Program(_case("healthy-patience-of-ten"), with_python("patience_of_ten")),
     # Requests come in bursts.
