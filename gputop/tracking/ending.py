@@ -16,7 +16,7 @@ import atexit
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import wraps
 from types import ModuleType, TracebackType
@@ -177,15 +177,17 @@ class _ExitCall:
     def __init__(self) -> None:
         self.asked: int | None = None
         self._step: int | None = None
-        self._behind: BaseException | None = None
-        """In a child of multiprocessing, which frees nothing at its end, the exception that was being handled then."""
+        self._facts: dict[str, Any] = {}
+        """In a child of multiprocessing, what to record of the exception that was being handled then. Not the exception itself:
+        it would keep the files of the function that failed open, and the child would end without writing their last lines."""
 
     def note(self, status: Any, run: Recorder) -> None:
         if threading.current_thread() is threading.main_thread():
             self.asked = exit_code_of(SystemExit(status))
             self._step = run.step
             process = sys.modules.get("multiprocessing.process")
-            self._behind = sys.exc_info()[1] if process is not None and process.parent_process() is not None else None
+            in_child = process is not None and process.parent_process() is not None
+            self._facts = _facts_of(sys.exc_info()[1]) if in_child and self.asked else {}
 
     def end(self, error: SystemExit, run: Recorder) -> None:
         """Take the SystemExit that ends the script."""
@@ -201,8 +203,8 @@ class _ExitCall:
         with suppress(Exception):  # the process ends, whatever goes wrong here
             if isinstance(error, SystemExit):
                 self.end(error, run)
-            elif error is None and self.code(run):
-                record_error(run, self._behind)
+            elif error is None and self.code(run) and _lacks_error(run):
+                _record(run, self._facts)
         run.end(exit_code_of(error) or self.code(run))
 
     def code(self, run: Recorder) -> int | None:
@@ -226,13 +228,31 @@ def handled(error: SystemExit) -> BaseException:
 
 def record_error(run: Recorder, error: BaseException | None) -> None:
     """Record the fact ``error``: the exception that ends the script, unless it is an exit or the user's Ctrl-C."""
-    if error is None or run.disabled or isinstance(error, KeyboardInterrupt | SystemExit) or "error" in run.facts:
-        return
+    if _lacks_error(run):
+        _record(run, _facts_of(error))
+
+
+def _lacks_error(run: Recorder) -> bool:
+    return not run.disabled and "error" not in run.facts
+
+
+def _record(run: Recorder, facts: Mapping[str, Any]) -> None:
     with suppress(Exception):  # how the script ends matters more than its record
-        run.fact("error", error_fact(error, _is_library()))
+        for name, value in facts.items():
+            run.fact(name, value)
+
+
+def _facts_of(error: BaseException | None) -> dict[str, Any]:
+    """Return the facts on an exception that ends the script; none of an exit or the user's Ctrl-C."""
+    facts: dict[str, Any] = {}
+    if error is None or isinstance(error, KeyboardInterrupt | SystemExit):
+        return facts
+    with suppress(Exception):  # as above
+        facts["error"] = error_fact(error, _is_library())
         held = out_of_memory.fact(error, _is_library())
         if held is not None:
-            run.fact("out_of_memory", held)
+            facts["out_of_memory"] = held
+    return facts
 
 
 def error_fact(error: BaseException, is_library: Callable[[str], bool], message: str | None = None) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -194,6 +195,29 @@ for _ in range(2):
     told = [item["value"] for item in said if item.get("name") == "error"]
     assert [value["type"] for value in told] == ([kind] if kind else [])
     assert all(value["message"] == "no" and value["where"].startswith("script0.py:") for value in told)
+
+
+def test_what_a_child_was_writing_when_it_failed_is_on_disk_at_its_end(home: Home, tmp_path: Path) -> None:
+    """It ends with os._exit: only Python's own release of the failed function's variables writes what a file has buffered."""
+    kept = tmp_path / "kept"
+    script = f"""
+import gputop, multiprocessing, sys
+def fails():
+    file = open({str(kept)!r}, "w")
+    file.write("kept")
+    raise ValueError("no")
+def work():
+    gputop.init().log(loss=1.0)
+    try:
+        fails()
+    except Exception:
+        sys.exit(1)
+child = multiprocessing.get_context("fork").Process(target=work)
+child.start()
+child.join()
+"""
+    home.run(script)
+    assert kept.read_text() == "kept"
 
 
 CONSOLE = """

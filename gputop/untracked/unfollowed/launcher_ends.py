@@ -1,8 +1,8 @@
 """Launchers and scripts that end before a rank was seen, and what they print: a port that is taken, a missing file.
 
-A rank that fails within a second is not seen either, but its launcher reports it. A script without a launcher is known once
-it imports torch, which takes seconds. Only output that goes to a file is read, and
-only once the launcher has ended, by a thread of its own: a network file system that hangs blocks nothing else.
+A rank that fails within a second is not seen either, but its launcher reports it. A script without a launcher is known once it
+imports torch, which takes seconds. Only output that goes to a file is read, and only once the process has ended, by a thread of
+its own: a network file system that hangs blocks nothing else.
 """
 
 from __future__ import annotations
