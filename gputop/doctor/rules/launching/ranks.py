@@ -169,7 +169,7 @@ def _free_beside(evidence: Evidence, group: RankGroup, rule: str) -> tuple[Devic
     if not evidence.is_warm(group) or not all(load is not None and load.busy for load in loads) or siblings(evidence, group):
         return None
     if any(is_twin(group, process) for uuid in group.used for process in evidence.owners(uuid)):
-        return None  # a sweep that meant to use several GPUs one run each: H03 names it
+        return None  # a sweep whose runs could have a GPU each: H03 names it
     others = [device for device in (group.visible or group.pool) if device.uuid not in group.used]
     return evidence.free(others) or None
 

@@ -12,7 +12,7 @@ from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import fixes
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import tracked
-from gputop.doctor.rules.support.outputs import first_logged, quoted
+from gputop.doctor.rules.support.outputs import first_logged, fix_of, quoted
 from gputop.doctor.rules.support.rule import Judgement, Rule, Suspicion
 
 _OFF = ("", "0", "false", "off", "no")
@@ -52,7 +52,6 @@ SWITCHES = (
     Switch("NCCL_IB_DISABLE", _on, False, "machines exchange data without InfiniBand"),
 )
 """``slows``: a debugging switch that slows every run. The other switches may be intentional (docs/rules.md#e05)."""
-_NO_ANOMALIES = "# remove torch.autograd.detect_anomaly(), or call it with False"
 _OF_COLLECTIVES = ("TORCH_DISTRIBUTED", "TORCH_NCCL", "NCCL_")
 
 
@@ -76,7 +75,7 @@ def left_on(evidence: Evidence, group: RankGroup) -> Judgement:
     lines += [fix for _, fix, _ in inside]
     if match is not None:
         names.append("anomaly detection")
-        lines.append("Trainer(detect_anomaly=False)" if "Trainer" in match.line else _NO_ANOMALIES)
+        lines += filter(None, [fix_of(match)])
     finding = tracked.about(
         group,
         "E05",

@@ -222,6 +222,12 @@ def _patterns(text: str) -> tuple[tuple[str, str | None, bool], ...]:
     return tuple(telling or found.values())
 
 
+def fix_of(match: LogMatch) -> str | None:
+    """Return the fix for a known text; None if this gputop does not know it."""
+    row = patterns.pattern_of(match.pattern, match.line)
+    return row[0].command(row[1]) if row is not None else None
+
+
 def foreign_memory(output: Output) -> LogMatch | None:
     """Return the text that blames another process for a full GPU; None if the process is one of the run's own ranks."""
     match = output.first("oom_other_proc")
