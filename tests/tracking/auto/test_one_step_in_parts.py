@@ -314,3 +314,38 @@ def test_weights_that_never_change_hold_steps_back_only_so_long(
     finally:
         manual.release()
     assert held == first
+
+
+TRIED_AGAIN = """
+import json, torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+losses = []
+
+def fail(gradient):
+    raise RuntimeError("out of memory")
+
+for number in range(12):
+    tries = 2 if number % 2 else 1
+    for attempt in range(tries):
+        loss = model(torch.randn(8, 4)).square().mean() / 2
+        if attempt + 1 < tries:
+            loss.register_hook(fail)
+        try:
+            loss.backward()
+        except RuntimeError:
+            continue
+        losses.append(loss.item())
+    if number % 2:
+        optimizer.step()
+        optimizer.zero_grad()
+print(json.dumps(losses))
+"""
+
+
+@pytest.mark.warm
+def test_a_backward_that_fails_and_is_tried_again_leaves_the_others_of_its_step(home: Home) -> None:
+    losses, steps = run(home, TRIED_AGAIN)
+    assert steps == pytest.approx([sum(pair) for pair in zip(losses[::2], losses[1::2], strict=True)], rel=1e-5)
