@@ -139,6 +139,7 @@ _TABLE = {
         "ground doctor/evidence doctor/facts doctor/findings doctor/logs/meaning doctor/logs/patterns doctor/rules/machine"
         " doctor/rules/support"
     ),
+    "doctor/rules/cores": "ground doctor/evidence doctor/facts doctor/findings doctor/rules/support",
     "doctor/rules/pace": "ground doctor/evidence doctor/facts doctor/findings doctor/rules/support",
     "doctor/rules/standstill": "ground doctor/evidence doctor/facts doctor/findings doctor/rules/support",
     "doctor/rules/texts": (

@@ -1,1 +1,1 @@
-"""Rules on what slows a run down: data, cores, stragglers, waiting."""
+"""Rules on what slows a run down: data, stragglers, waiting."""

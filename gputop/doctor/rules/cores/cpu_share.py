@@ -8,7 +8,7 @@ from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact
-from gputop.doctor.rules.pace.thread_share import TIMES_CORES, TIMES_CORES_COUNTED, USED_UP_PERCENT, too_many_threads
+from gputop.doctor.rules.cores.thread_share import TIMES_CORES, TIMES_CORES_COUNTED, USED_UP_PERCENT, too_many_threads
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import SELDOM_S, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.shared import host_of, with_workers

@@ -1,0 +1,1 @@
+"""Rules on the cores and the shared memory that ranks and their workers share: family cpu."""
