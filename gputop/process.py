@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from gputop.whereabouts.activities import Doing
 from gputop.whereabouts.records import RankPlace
 from gputop.wire import AnswerLine
 
@@ -143,6 +144,9 @@ class Process:
     """Regular files open for writing only, without gputop's own logs and journals; at most 16."""
     workers: Workers | None = None
     """Its DataLoader workers; None if there are none."""
+    doing: Doing | None = None
+    """What the main thread of a Python that uses torch did when ``waits_for`` was read, by its stack; None for a tracked
+    rank, which reports itself, for another user's process, and where the stack could not be read."""
     in_rendezvous: bool | None = None
     """Whether multiprocessing spawned it with others, one of which listens for connections, and none of which computed then."""
 

@@ -18,9 +18,9 @@ from gputop.tracking.journal import identity
 from gputop.tracking.standing.page import Page
 from gputop.tracking.standing.stack import where
 from gputop.where import last_words, outside
-from gputop.where.libraries import is_library
 from gputop.where.outside import Outside
 from gputop.where.rings import Ring, rings_of
+from gputop.whereabouts.activities import is_library
 from gputop.whereabouts.records import PlaceState, RankPlace, Whereabouts
 from gputop.whereabouts.verdict import STILL_S, judged
 

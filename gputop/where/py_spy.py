@@ -19,7 +19,7 @@ from typing import Any
 from gputop.errors import UsageError
 from gputop.sources.host import procfs
 from gputop.tracking.standing.stack import Frame, where
-from gputop.where.libraries import is_library
+from gputop.whereabouts.activities import is_library
 from gputop.whereabouts.records import RankPlace
 from gputop.wire import FormatError, parse_json
 

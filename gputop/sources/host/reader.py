@@ -32,6 +32,7 @@ SPREAD_MAX = 8.0
 HIDDEN_BY_HIDEPID = (
     *("all_locked", "any_read_bytes", "command", "container", "cores_allowed", "cores_used", "cpu_percent", "environment"),
     *(
+        "doing",
         "files_written",
         "in_rendezvous",
         "involuntary_switches",
@@ -201,7 +202,8 @@ class HostReader:
         self._refresh_details(life, now_s, spread)
         self._cache.torch_mapped(facts, now_s, spread)
         evidence, stat = life.evidence, facts.stat
-        evidence.read(facts, now_s, spread)
+        reports_itself = of_run is not None or life.uid != os.geteuid() or not facts.torch_mapped
+        evidence.read(facts, now_s, spread, with_stack=not reports_itself)
         threads = self._threads(life, bool(devices), now_s, spread)
         values = (
             pid,
@@ -243,6 +245,7 @@ class HostReader:
             evidence.lock_held_by,
             evidence.files_written,
             self._unlisted.workers.of(pid),
+            evidence.doing,
             pid in self._unlisted.in_rendezvous,
         )
         if life.record is None or life.values != values:

@@ -1,0 +1,86 @@
+"""What a main thread does, by stacks as people's programs have them: innermost call first."""
+
+from __future__ import annotations
+
+import pytest
+
+from gputop.whereabouts.activities import Activity, Call, Doing, doing
+
+SITE = "/opt/venv/lib/python3.11/site-packages/"
+MAIN = Call("/home/ann/train.py", 90, "<module>")
+LOOP = Call("/home/ann/train.py", 60, "main")
+MODULE = [Call(f"{SITE}torch/nn/modules/module.py", 1700, name) for name in ("_call_impl", "_wrapped_call_impl")]
+LINEAR = Call(f"{SITE}torch/nn/modules/linear.py", 125, "forward")
+BACKWARD = [
+    Call(f"{SITE}torch/autograd/graph.py", 800, "_engine_run_backward"),
+    Call(f"{SITE}torch/autograd/__init__.py", 350, "backward"),
+    Call(f"{SITE}torch/_tensor.py", 600, "backward"),
+]
+STEP = [
+    Call(f"{SITE}torch/optim/adam.py", 240, "step"),
+    Call(f"{SITE}torch/optim/optimizer.py", 480, "wrapper"),
+]
+LOADER = [
+    Call(f"{SITE}torch/utils/data/_utils/fetch.py", 52, "<listcomp>"),
+    Call(f"{SITE}torch/utils/data/dataloader.py", 700, "__next__"),
+]
+COLLECTIVE = Call(f"{SITE}torch/distributed/distributed_c10d.py", 2800, "all_reduce")
+
+
+def own(line: int, function: str, is_generator: bool = False) -> Call:
+    return Call("/home/ann/lib/parts.py", line, function, is_generator)
+
+
+@pytest.mark.parametrize(
+    ("inner", "activity"),
+    [
+        ([LINEAR, *MODULE], "forward"),
+        ([LINEAR, *MODULE, own(5, "forward"), *MODULE], "forward"),
+        (BACKWARD, "backward"),
+        ([LINEAR, *MODULE, *BACKWARD], "backward"),  # activation checkpointing computes forward again
+        (STEP, "optimizer"),
+        ([LINEAR, *MODULE, own(8, "closure"), *STEP], "forward"),
+        (LOADER, "data"),
+        ([own(12, "__getitem__"), *LOADER], "data"),
+        ([LINEAR, *MODULE, own(12, "__getitem__"), *LOADER], "data"),  # an encoder in the data set
+        ([COLLECTIVE], "collective"),
+        ([COLLECTIVE, own(31, "average_gradients")], "collective"),
+        ([own(14, "encode_batch")], "data"),
+        ([LINEAR, *MODULE, own(14, "encode_batch")], "forward"),  # a VAE's
+        ([Call(f"{SITE}torchaudio/transforms/_transforms.py", 110, "forward"), *MODULE, own(3, "features")], "data"),
+        ([Call(f"{SITE}PIL/Image.py", 900, "resize"), own(3, "read")], "data"),
+        ([own(7, "sentences", is_generator=True)], "data"),
+        ([own(7, "<genexpr>", is_generator=True)], "other"),
+        ([LINEAR, *MODULE, own(7, "outputs_of", is_generator=True)], "forward"),
+        ([own(7, "roc_auc")], "metrics"),
+        ([Call(f"{SITE}sklearn/metrics/_ranking.py", 500, "roc_auc_score"), own(7, "report")], "metrics"),
+        ([Call(f"{SITE}torchmetrics/metric.py", 300, "forward"), *MODULE], "metrics"),
+        ([LINEAR, *MODULE, own(40, "validate")], "evaluation"),
+        ([*LOADER, own(40, "evaluate")], "evaluation"),
+        ([LINEAR, *MODULE, Call(f"{SITE}transformers/trainer.py", 4300, "evaluation_loop")], "evaluation"),
+        ([Call(f"{SITE}torch/serialization.py", 850, "save")], "checkpoint"),
+        ([Call(f"{SITE}torch/serialization.py", 1400, "load")], "other"),
+        ([own(9, "save_checkpoint")], "checkpoint"),
+        ([Call(f"{SITE}gymnasium/core.py", 300, "step"), own(22, "play")], "environment"),
+        ([LINEAR, *MODULE, own(22, "collect_rollouts")], "environment"),
+        ([Call(f"{SITE}torch/_dynamo/convert_frame.py", 900, "_compile"), *MODULE], "forward"),
+        ([Call(f"{SITE}torch/_inductor/compile_fx.py", 900, "compile_fx"), own(2, "warm_up")], "compile"),
+        (
+            [
+                Call(f"{SITE}torch/utils/data/__init__.py", 3, "<module>"),
+                Call("<frozen importlib._bootstrap>", 241, "_call_with_frames_removed"),
+            ],
+            "import",
+        ),
+        ([own(7, "total_variation")], "other"),
+        ([], "other"),
+    ],
+)
+def test_an_activity_is_seen_in_the_calls(inner: list[Call], activity: Activity) -> None:
+    assert doing([*inner, LOOP, MAIN]).activity == activity
+
+
+def test_the_innermost_line_of_the_user_s_own_code_is_named() -> None:
+    assert doing([LINEAR, *MODULE, own(5, "forward"), LOOP, MAIN]) == Doing("forward", "parts.py:5", "forward")
+    assert doing([*BACKWARD, LOOP, MAIN]) == Doing("backward", "train.py:60", "main")
+    assert doing(LOADER) == Doing("data"), "none of it is on the stack"
