@@ -12,6 +12,7 @@ from typing import Any
 
 from gputop.doctor.evidence.device_history import DeviceHistory
 from gputop.doctor.evidence.device_loads import LOAD_SPAN_MIN_S, DeviceLoads, Load
+from gputop.doctor.evidence.doings import Doings
 from gputop.doctor.evidence.group_past import GroupPast
 from gputop.doctor.evidence.memory_growth import MemoryGrowth
 from gputop.doctor.evidence.paces import Paces
@@ -65,6 +66,7 @@ class Evidence:
         self.snapshot: Snapshot | None = None
         self.history = DeviceHistory()
         self.still = Stillness()
+        self.doings = Doings()
         self.past = GroupPast()
         self.memory_growth = MemoryGrowth()
         self.memo: dict[str, Any] = {}
@@ -93,6 +95,7 @@ class Evidence:
             ("the processes", self._observe_processes),
             ("the history of the devices", self.history.observe),
             ("the hang times", self.still.observe),
+            ("the stacks", self.doings.observe),
             ("the memory of processes", self.memory_growth.observe),
             ("the runs", self._observe_runs),
             ("the metrics", self._observe_points),

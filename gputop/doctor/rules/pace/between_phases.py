@@ -70,13 +70,13 @@ def own_work(evidence: Evidence, group: RankGroup) -> Judgement:
         "The training process prepares its data itself between two steps (reads, unpacks, tokenizes), or does other work there."
         if loads_itself
         else "Between two steps, the training process does other work than the loader's: metrics, copies, files, or logging.",
-        fix + (_PREPARE_IN_WORKERS if loads_itself else "# do it less often, on the GPU, or in another thread or process"),
+        fix + (PREPARE_IN_WORKERS if loads_itself else "# do it less often, on the GPU, or in another thread or process"),
         "The code there is meant to take this long, like an environment or a search.",
     )
     return Suspicion(finding, HOLD_S)
 
 
-_PREPARE_IN_WORKERS = (
+PREPARE_IN_WORKERS = (
     "class Batches(torch.utils.data.IterableDataset): ...  # move the code that prepares a batch into its __iter__\n"
     "DataLoader(Batches(), batch_size=None, num_workers=4)  # workers prepare batches while the previous step runs"
 )

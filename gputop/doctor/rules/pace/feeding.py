@@ -14,6 +14,7 @@ from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.pace.between_phases import BUSY_PERCENT, OWN_WORK_SHARE, own_work
 from gputop.doctor.rules.pace.bursts import from_outside
+from gputop.doctor.rules.pace.by_stack import DATA_SHARE, prepares_by_stack
 from gputop.doctor.rules.pace.main_threads import WAITS_SHARE, waits_itself
 from gputop.doctor.rules.pace.own_times import SHARE as OWN_SHARE
 from gputop.doctor.rules.pace.own_times import waits_by_own_times
@@ -236,6 +237,9 @@ def waits_for_data(evidence: Evidence, group: RankGroup) -> Judgement:
     seen = from_outside(evidence, group)
     if isinstance(seen, Suspicion):
         return seen
+    by_stack = prepares_by_stack(evidence, group)
+    if by_stack is not None:
+        return by_stack
     return waits_itself(evidence, group) or reads_all_the_time(evidence, group) or seen
 
 
@@ -247,7 +251,7 @@ D01 = Rule(
     from_printed=True,
     severities=("error", "warning"),
     confidences=("certain", "likely", "possible"),
-    needs=("journal: phase/data, step_s, loader", "/proc", "data_time and time in its files or output"),
+    needs=("journal: phase/data, step_s, loader", "/proc, stacks", "data_time and time in its files or output"),
     window_s=3.0,
     every_s=SELDOM_S,
     threshold=(
@@ -260,6 +264,8 @@ D01 = Rule(
         "of the script is named if it is mostly seen there",
         "from outside: bursts of work, and a loader that is busy (likely), or main threads that wait in "
         f"{WAITS_SHARE:.0%} of all samples, though steps advance (possible)",
+        f"from outside, by the stacks of the main threads: they prepare data or wait for it in {DATA_SHARE:.0%} of all looks "
+        "(likely)",
         f"from outside: without loader workers, the training process reads {bytes_text(int(READ_MIN_BYTES))}/s for "
         f"{READS_SPAN_S:.0f} s, and {bytes_text(int(READ_PER_CPU_S))} for each second of its main thread's CPU time (possible)",
     ),

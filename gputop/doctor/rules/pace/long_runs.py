@@ -16,6 +16,13 @@ from gputop.doctor.facts import stated
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.rules.pace.by_stack import (
+    EVALUATION_MAX_SHARE,
+    EVALUATION_SHARE,
+    PAUSE_SHARE,
+    PAUSE_SURE_SHARE,
+    pauses_by_stack,
+)
 from gputop.doctor.rules.pace.own_times import PAUSES_SHARE, evaluates_longer, pauses_before_evaluations
 from gputop.doctor.rules.pace.saves import (
     OFTEN_STEPS,
@@ -238,7 +245,14 @@ def stalls_that_return(evidence: Evidence, group: RankGroup) -> Judgement:
             "The length and frequency of the pauses are intentional.",
         )
         return Suspicion(finding, 3.0)
-    judges = (saves_too_often, writes_in_the_loop, evaluates_longer, pauses_before_evaluations, writes_all_the_time)
+    judges = (
+        saves_too_often,
+        writes_in_the_loop,
+        evaluates_longer,
+        pauses_by_stack,
+        pauses_before_evaluations,
+        writes_all_the_time,
+    )
     return next((judged for judge in judges if (judged := judge(evidence, group)) is not None), None)
 
 
@@ -265,6 +279,8 @@ E07 = Rule(
         f"steps advance (likely from {SURE_SHARE:.0%})",
         "evaluations take longer than training, according to the run's own numbers; or, untracked, the pauses before their "
         f"results take {PAUSES_SHARE:.0%} of the time (possible)",
+        f"from outside, by the stacks of the main threads: checkpoints take {PAUSE_SHARE:.0%} of all looks (likely from "
+        f"{PAUSE_SURE_SHARE:.0%}), or evaluations {EVALUATION_SHARE:.0%} to {EVALUATION_MAX_SHARE:.0%} (likely), repeatedly",
         f"a process of the run writes {bytes_text(int(WRITTEN_MIN_BYTES))}/s for {SPAN_S:.0f} s, and hardly reads, while steps "
         "advance (possible)",
     ),

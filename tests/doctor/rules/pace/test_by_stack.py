@@ -1,0 +1,129 @@
+"""Runs that gputop did not start, judged by what their main threads are seen to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from gputop.doctor.diagnosis import Doctor
+from gputop.doctor.findings.finding import Finding
+from gputop.snapshot import Snapshot, Workers
+from gputop.whereabouts.activities import Activity, Doing
+from tests.doctor.scenes.base import Scene
+from tests.doctor.scenes.outside import always, outside
+
+SECONDS = 100
+
+
+def running(
+    *activities: Activity, line: str = "train.py:41", function: str = "read_rows", ranks: int = 1, **kept: object
+) -> Scene:
+    """A run whose main threads do these one after the other, again and again."""
+    base = outside(*[always("runs")] * ranks, **kept)  # type: ignore[arg-type]
+    return seen_to(base, lambda second: Doing(activities[second % len(activities)], line, function))
+
+
+def seen_to(base: Scene, look: Callable[[int], Doing]) -> Scene:
+    def scene(second: int) -> Snapshot:
+        shot = base(second)
+        return replace(shot, processes=tuple(replace(process, doing=look(second)) for process in shot.processes))
+
+    return scene
+
+
+def found(scene: Scene, seconds: int = SECONDS) -> list[Finding]:
+    doctor = Doctor()
+    doctor.raises = True
+    shown: tuple[Finding, ...] = ()
+    for second in range(seconds):
+        shown = doctor.observe(scene(second))
+    return [item for item in shown if item.id in ("D01", "E07")]
+
+
+def test_a_main_thread_that_prepares_its_data_makes_the_gpu_wait() -> None:
+    (finding,) = found(running("data", "forward", "data", "backward", "data"))
+    assert (finding.id, finding.confidence) == ("D01", "likely")
+    assert finding.title == "The GPUs wait for data: the training prepares it in 60% of the time"
+    assert "60% of 40 looks at its stack, mostly at train.py:41 in read_rows" in finding.evidence[0].text
+    assert "IterableDataset" in finding.fix
+
+
+def test_with_workers_it_waits_for_them() -> None:
+    base = running("data", "forward", "data", "backward", "data", line="", function="")
+
+    def scene(second: int) -> Snapshot:
+        shot = base(second)
+        (process,) = shot.processes
+        waits = replace(process, workers=Workers(2), doing=replace(process.doing, line=None, function=None))
+        return replace(shot, processes=(waits,))
+
+    (finding,) = found(scene)
+    assert "waits for it" in finding.title
+    assert "num_workers" in finding.fix
+
+
+def test_all_ranks_must_wait() -> None:
+    assert found(running("data", "forward", "data", "backward", "data", ranks=2))
+    base = outside(always("runs"), always("runs"))
+
+    def scene(second: int) -> Snapshot:
+        shot = base(second)
+        looks = [Doing("data"), Doing("data"), Doing("backward")], [Doing("forward"), Doing("backward"), Doing("data")]
+        pairs = zip(shot.processes, looks, strict=True)
+        return replace(shot, processes=tuple(replace(process, doing=each[second % 3]) for process, each in pairs))
+
+    assert not found(scene), "that is another cause"
+
+
+@pytest.mark.parametrize(
+    ("activity", "title"),
+    [("checkpoint", "Checkpoints take 50% of the time"), ("evaluation", "Evaluations take 50% of the time")],
+)
+def test_pauses_that_take_half_of_the_time_are_named(activity: Activity, title: str) -> None:
+    (finding,) = found(running(activity, activity, "forward", "backward"))
+    assert (finding.id, finding.confidence, finding.title) == ("E07", "likely", title)
+
+
+def test_a_third_of_the_time_for_checkpoints_is_only_possible() -> None:
+    (finding,) = found(running("checkpoint", "forward", "backward"))
+    assert (finding.id, finding.confidence) == ("E07", "possible")
+
+
+HEALTHY = {
+    "computes": running("forward", "backward", "optimizer", "data"),
+    "evaluates now and then": running("forward", "backward", "evaluation"),
+    "saves now and then": running("forward", "backward", "optimizer", "backward", "checkpoint"),
+    "is a search that evaluates": running(*["evaluation"] * 9, "backward"),
+    "plays": running("data", "environment", "data", "forward", "backward", "data", "data", "data"),
+    "reports a return": running("data", "forward", "data", "backward", metrics={"loss": 1.0, "mean_reward": 3.0}),
+    "prepares once": seen_to(outside(always("runs")), lambda second: Doing("data" if second < 85 else "forward")),
+    "does not train": running("data", "other"),
+    "does something else": running("other", "other", "other", "forward", "backward"),
+    "evaluates once, for long": seen_to(
+        outside(always("runs")), lambda second: Doing("evaluation" if 70 < second < 97 else "forward")
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_what_else_main_threads_do_is_left_alone(name: str) -> None:
+    assert not found(HEALTHY[name])
+
+
+def test_busy_gpus_do_not_wait() -> None:
+    base = running("data", "forward", "data", "backward", "data")
+
+    def on_gpus(percent: float) -> Scene:
+        def scene(second: int) -> Snapshot:
+            shot = base(second)
+            host = replace(shot.host, source="nvml")
+            devices = tuple(replace(device, kind="gpu", utilization_percent=percent) for device in shot.devices)
+            processes = tuple(replace(process, nvidia_open=True, torch_cuda_mapped=True) for process in shot.processes)
+            return replace(shot, host=host, devices=devices, processes=processes)
+
+        return scene
+
+    assert found(on_gpus(30.0))
+    assert not found(on_gpus(95.0)), "kernels run on after the calls that queue them"
