@@ -13,6 +13,7 @@ from gputop.errors import UsageError
 from gputop.sources.host import procfs
 from gputop.where import messages, outside
 from gputop.where.beside import Unreported, places_of, rank_of
+from gputop.where.stacks import with_stack
 from gputop.whereabouts.records import RankPlace, Whereabouts
 from gputop.whereabouts.verdict import judged
 
@@ -65,11 +66,11 @@ def places_between(
     now: Mapping[int, outside.Outside | None] | None,
     passed_s: float,
 ) -> list[RankPlace]:
-    """Return where the ranks of a run are, by two readings ``passed_s`` seconds apart, and by their connections.
+    """Return where the ranks of a run are, by two readings ``passed_s`` seconds apart, their stacks, and their connections.
 
     ``now``: the second reading; None: read it. A process that is gone has no place.
     """
-    return _with_messages(places_of(ranks, before, passed_s, now))
+    return _with_messages([with_stack(place) for place in places_of(ranks, before, passed_s, now)])
 
 
 def _with_messages(places: Sequence[RankPlace]) -> list[RankPlace]:

@@ -36,7 +36,7 @@ class RankPlace:
     hostname: str | None = None
     state: PlaceState = "untracked"
     source: str | None = None
-    """Where ``line`` comes from: "rank", "signal" or "py-spy"; None without a line."""
+    """Where ``line`` comes from: "rank", "signal", "memory" (read from outside) or "py-spy"; None without a stack."""
     line: str | None = None
     """The line of the user's own code, such as "train.py:88"."""
     function: str | None = None

@@ -99,9 +99,9 @@ def perhaps_behind(places: Sequence[RankPlace]) -> Perhaps | None:
     there = [place for place in places if place.is_there]
     if any(place.state not in ("untracked", *_HELD) for place in there):
         return None
-    if all(place.source is not None for place in there):
-        late = [place for place in there if place.operation is None]
-        ahead = [place for place in there if place.operation is not None]
+    if all(place.source is not None for place in there) and any(map(_may_wait, there)):
+        late = [place for place in there if not _may_wait(place)]
+        ahead = [place for place in there if _may_wait(place)]
         them = f"{who(ahead)} {agree(ahead, 'is', 'are')} in {_operations(ahead)}"
         what = f"{agree(late, 'is', 'are')} in no collective while {them}"
     else:
@@ -114,6 +114,11 @@ def perhaps_behind(places: Sequence[RankPlace]) -> Perhaps | None:
     if not late or not ahead:
         return None
     return Perhaps(late, ahead, what)
+
+
+def _may_wait(place: RankPlace) -> bool:
+    """Return whether the stack shows that a rank waits for others, or computes gradients: it exchanges them meanwhile."""
+    return place.operation is not None or place.phase == "backward"
 
 
 def _does(places: Sequence[RankPlace], place: RankPlace) -> str:

@@ -14,7 +14,10 @@ import pytest
 import gputop.tracking.auto.hooks
 from gputop.tracking.standing.stack import Frame, where
 from gputop.where import outside
-from gputop.where.libraries import is_library
+from gputop.where.untracked import ask_process
+from gputop.whereabouts.activities import is_library
+from gputop.whereabouts.records import Whereabouts
+from gputop.whereabouts.verdict import summary
 from tests.tracking.kit import eventually
 
 
@@ -120,3 +123,60 @@ def test_gputop_s_own_frames_are_never_the_user_s_line() -> None:
     own = gputop.tracking.auto.hooks.__file__
     stack = [Frame(f"{own}#importlib._bootstrap", 364, "save"), Frame("/home/me/train.py", 12, "save")]
     assert where(stack, is_library).line == "train.py:12"
+
+
+RANKS = """
+import importlib.util, os, sys, threading, time
+def validate():
+    print("ready", flush=True)
+    time.sleep(100)
+def average():
+    spec = importlib.util.spec_from_file_location("c10d", sys.argv[1])
+    c10d = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(c10d)
+    print("ready", flush=True)
+    c10d.all_reduce()
+if os.environ["RANK"] == "1":
+    validate()
+average()
+"""
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="no known layout of this Python")
+def test_ranks_that_gputop_does_not_track_are_asked_for_their_lines_from_outside(tmp_path: Path) -> None:
+    collectives = tmp_path / "site-packages" / "torch" / "distributed" / "distributed_c10d.py"
+    collectives.parent.mkdir(parents=True)
+    collectives.write_text("import time\n\ndef all_reduce():\n    time.sleep(100)\n")
+    script = tmp_path / "train.py"
+    script.write_text(RANKS)
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, str(script), str(collectives)],
+            env={**os.environ, "RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank)},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    try:
+        for process in ranks:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+        answer = eventually(lambda: _with_lines(ranks[0].pid), "the collective is entered")
+        waits, late = answer.ranks
+        assert (waits.source, waits.line, waits.function, waits.operation) == ("memory", "train.py:11", "average", "all_reduce")
+        assert (late.source, late.line, late.function, late.operation) == ("memory", "train.py:5", "validate", None)
+        assert late.stack == ("train.py:5 validate", "train.py:13 <module>")
+        assert late.phase == "evaluation"
+        assert summary(answer) == (
+            "which rank is behind is not known; it may be rank 1, which is in no collective while rank 0 is in all_reduce"
+        )
+    finally:
+        for process in ranks:
+            process.kill()
+            process.wait()
+
+
+def _with_lines(pid: int) -> Whereabouts | None:
+    answer = ask_process(pid)
+    return answer if answer.ranks[0].operation is not None else None
