@@ -158,6 +158,7 @@ def _live(args: argparse.Namespace, named: Sequence[Half], gpu: bool) -> list[Ro
     from open_half import (
         apart_and_anew,
         held_back,
+        in_plain_sight,
         left_silent,
         like_faults,
         means_nothing,
@@ -188,6 +189,7 @@ def _live(args: argparse.Namespace, named: Sequence[Half], gpu: bool) -> list[Ro
         other_hands,
         apart_and_anew,
         held_back,
+        in_plain_sight,
         left_silent,
         means_nothing,
         on_a_gpu,

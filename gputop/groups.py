@@ -25,7 +25,7 @@ NUMBERS_BY_LAUNCHER = {
 """The variables that hold rank, local rank and world size under launchers that do not set torch's."""
 
 
-_GROUPED_BY = operator.attrgetter("pid", "ppid", "run_id", "launcher", "ancestors", "environment", "command")
+_GROUPED_BY = operator.attrgetter("pid", "ppid", "run_id", "launcher", "ancestors", "environment", "command", "stated", "uid")
 """The fields that ``group_keys`` depends on, besides whether a process computes."""
 
 
@@ -43,7 +43,7 @@ def ray_daemon(process: Process) -> Ancestor | None:
 
 
 def group_keys(processes: Sequence[Process]) -> dict[int, str]:
-    """Return the key of each process's group, by its position: "run:…", "launcher:PID", "shell:PID:…", "pid:PID" …"""
+    """Return the key of each process's group, by its position: "run:…", "launcher:PID", "shell:PID:…", "meet:…" …"""
     by_pid = {process.pid: process for process in processes}
     launchers = {process.launcher.pid for process in processes if process.launcher is not None}
     names = [_names(process, launchers) for process in processes]
@@ -172,17 +172,27 @@ def _ranks_by_hand(processes: Sequence[Process], names: Sequence[list[str]], by_
     found: dict[int, str] = {}
     ranks: dict[str, list[int | None]] = {}
     for process, own in zip(processes, names, strict=True):
-        environment = process.environment
-        if own or environment is None or environment.rank is None or (environment.world_size or 0) < 2:
+        number = _number_by_hand(process)
+        if own or number is None or (process.world_size or 0) < 2:
             continue
         parent = by_pid.get(process.ppid or 0)
-        of_a_rank = parent is not None and parent.environment is not None and parent.environment.rank is not None
+        of_a_rank = parent is not None and _number_by_hand(parent) is not None
         if process.ppid is None or process.ppid <= 1 or of_a_rank or is_spawned(process.command):
             continue
-        name = f"shell:{process.ppid}:{environment.world_size}:{environment.master_port or ''}"
+        port = (process.environment.master_port if process.environment is not None else None) or ""
+        name = f"shell:{process.ppid}:{process.world_size}:{port}"
+        if process.stated is not None and process.stated.meets_at is not None:  # each terminal has its own shell
+            name = f"meet:{process.uid}:{process.stated.meets_at}:{process.world_size}"
         found[process.pid] = name
-        ranks.setdefault(name, []).append(environment.rank)
+        ranks.setdefault(name, []).append(number)
     return {pid: name for pid, name in found.items() if len(set(ranks[name])) == len(ranks[name])}
+
+
+def _number_by_hand(process: Process) -> int | None:
+    """Return a rank's number in its environment, else on its command line."""
+    if process.environment is not None and process.environment.rank is not None:
+        return process.environment.rank
+    return process.stated.rank if process.stated is not None else None
 
 
 def _inherited(process: Process, by_pid: dict[int, Process], launchers: set[int], by_hand: dict[int, str]) -> list[str]:

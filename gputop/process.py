@@ -54,6 +54,24 @@ class LaunchEnvironment:
 
 
 @dataclass(frozen=True, slots=True)
+class StatedRank:
+    """The numbers that a script reads from its own command line: ``--rank 0 --world-size 2``, ``--machine-rank 1``.
+
+    ``node`` and ``nodes`` are those of a script that spawns the ranks of its machine, and also those of each of these.
+    """
+
+    rank: int | None = None
+    world_size: int | None = None
+    local_rank: int | None = None
+    node: int | None = None
+    nodes: int | None = None
+    option: str | None = None
+    """How the command writes the rank's or the node's number: "--rank"."""
+    meets_at: str | None = None
+    """Where the ranks meet: "127.0.0.1:23456"; None if the command does not say."""
+
+
+@dataclass(frozen=True, slots=True)
 class Ancestor:
     """A parent in the chain from a process up to init, nearest first."""
 
@@ -110,7 +128,7 @@ class Process:
     hidden: tuple[str, ...] = ()
     run_id: str | None = None
     rank: int | None = None
-    """Rank in ``run_id``: from the journal, else from the environment at launch."""
+    """Rank in ``run_id``: from the journal, else from the environment at launch, else from the command line."""
     threads: tuple[tuple[str, int], ...] = ()
     """(name, number) of threads with known names: pt_nccl_watchdg, pt_gloo_runloop, NCCL Service, pt_data_pin ..."""
     thread_count: int | None = None
@@ -148,7 +166,17 @@ class Process:
     """What the main thread of a Python that uses torch did when ``waits_for`` was read, by its stack; None for a tracked
     rank, which reports itself, for another user's process, and where the stack could not be read."""
     in_rendezvous: bool | None = None
-    """Whether multiprocessing spawned it with others, one of which listens for connections, and none of which computed then."""
+    """Whether multiprocessing spawned it with others, one of which listens for connections, and none of which computed then.
+    On a later node (``stated``), none has to listen."""
+    stated: StatedRank | None = None
+    """What its command line says, or that of the script that spawned it, if the environment does not number it."""
+
+    @property
+    def world_size(self) -> int | None:
+        """The number of ranks of its run: from the environment at launch, else from the command line."""
+        if self.environment is not None and self.environment.world_size is not None:
+            return self.environment.world_size
+        return self.stated.world_size if self.stated is not None else None
 
     @property
     def key(self) -> ProcessKey:

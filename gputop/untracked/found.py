@@ -37,7 +37,7 @@ _NO_RUNS = (
 _Size = tuple[int, int, float, str]
 _Known = dict[str, tuple[list[tuple[Any, ...]], ProcessRun | None, _Size]]
 _SEEN_ONCE = operator.attrgetter(
-    *("pid", "ppid", "name", "command", "environment", "launcher", "ancestors", "user", "started_at"),
+    *("pid", "ppid", "name", "command", "environment", "launcher", "ancestors", "user", "started_at", "stated"),
     *("in_namespace", "torch_mapped", "nvidia_open"),
 )
 """What identifies the run of a process and rarely changes."""
@@ -233,8 +233,11 @@ def _since(alive: Sequence[Process], ranks: Sequence[Process]) -> Sequence[Proce
 
 
 def _number(process: Process, which: int) -> int | None:
-    """Return a rank's number (0), local rank (1), world size (2) or local world size (3) from its environment at launch."""
-    environment = process.environment
+    """Return a rank's number (0), local rank (1), world size (2) or local world size (3), from its environment at launch, else
+    from its command line."""
+    environment, stated = process.environment, process.stated
+    if stated is not None and (environment is None or environment.rank is None):
+        return (stated.rank, stated.local_rank, stated.world_size, None)[which]
     if environment is None:
         return None
     own = (environment.rank, environment.local_rank, environment.world_size, environment.local_world_size)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gputop.groups import ProcessViews
-from gputop.process import Ancestor, DeviceUse, LaunchEnvironment, Process, ProcessRank, ProcessRun
+from gputop.process import Ancestor, DeviceUse, LaunchEnvironment, Process, ProcessRank, ProcessRun, StatedRank
 from gputop.sources.host.process_cache import launch_environment
 from gputop.untracked.found import ProcessRuns, process_runs
 from tests.samples import EPOCH, GIB, rank_process
@@ -353,6 +353,19 @@ def test_ranks_that_a_shell_starts_one_by_one_are_one_run() -> None:
     assert run.world_size == 2
     left = only(by_hand(80, 0, 0))
     assert left.key == run.key, "also when a rank is gone"
+
+
+def by_command(pid: int, rank: int, meets_at: str | None = "127.0.0.1:23456", shell: int = 70) -> Process:
+    """A rank of ``python main.py --rank 0 --world-size 2 --dist-url tcp://127.0.0.1:23456``."""
+    return python(pid, rank, ppid=shell, rank=rank, stated=StatedRank(rank, 2, option="--rank", meets_at=meets_at))
+
+
+def test_ranks_that_their_commands_number_are_one_run() -> None:
+    run = only(by_command(80, 0), by_command(81, 1, shell=71))
+    assert [(rank.pid, rank.rank) for rank in run.ranks] == [(80, 0), (81, 1)]
+    assert run.world_size == 2
+    two = process_runs((by_command(80, 0, None), by_command(81, 1, None, shell=71)))
+    assert len(two) == 2, "nothing shows that two shells belong together"
 
 
 @pytest.mark.parametrize(

@@ -105,8 +105,7 @@ class RankGroup:
 def _world_size(group: RankGroup) -> int:
     if group.run is not None and group.run.world_size:
         return group.run.world_size
-    known = [member.process.environment for member in group.members if member.process is not None]
-    sizes = [environment.world_size for environment in known if environment is not None and environment.world_size]
+    sizes = [size for member in group.members if member.process is not None and (size := member.process.world_size)]
     return max(sizes, default=len(group.members))
 
 
@@ -279,6 +278,8 @@ def _member(
 ) -> Member:
     environment = process.environment if process is not None else None
     local = environment.local_rank if environment is not None else None
+    if local is None and process is not None and process.stated is not None:
+        local = process.stated.local_rank
     if local is None and journal is not None:
         local = journal.local_rank
     uses = compute_uses(process) if process is not None else ()

@@ -1,13 +1,16 @@
-"""Recognizes programs that start ranks by their command line, and finds them among a process's ancestors."""
+"""Recognizes programs that start ranks by their command line, and finds them among a process's ancestors.
+
+Also reads the numbers that a script gets on its own command line, as that of torch's ImageNet example.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gputop.command_line import PYTHON_FLAGS_WITH_VALUE
-from gputop.snapshot import Ancestor
+from gputop.process import Ancestor, StatedRank
 from gputop.sources.host import procfs
 
 if TYPE_CHECKING:
@@ -45,6 +48,21 @@ _WITH_SUBCOMMAND = {"accelerate": "launch", "accelerate.commands.accelerate_cli"
 _OF_PYTHON = ("torchrun", "accelerate", "deepspeed")
 PROGRAMS = frozenset(program for program, name in _PROGRAMS.items() if name not in _OF_PYTHON)
 """The names of program files that start ranks: srun, mpirun and the like. Others are scripts that Python runs."""
+_NUMBERS = {
+    "rank": ("rank", "dist-rank", "distributed-rank", "global-rank"),
+    "world_size": ("world-size", "dist-world-size", "distributed-world-size"),
+    "local_rank": ("local-rank",),
+    "node": ("node-rank", "machine-rank", "nr"),
+    "nodes": ("nnodes", "nodes", "num-nodes", "num-machines"),
+    "address": ("dist-url", "init-method", "dist-init-method", "distributed-init-method"),
+    "host": ("master-addr", "master-address", "dist-addr"),
+    "port": ("master-port", "dist-port", "distributed-port"),
+}
+"""The options of scripts, with dashes for underscores, by what they say. ``--rank`` alone is also that of a matrix."""
+_SAYS = {option: what for what, options in _NUMBERS.items() for option in options}
+_SPAWNS = "multiprocessing-distributed"
+"""With this option, the ImageNet example and its descendants spawn the ranks: then the numbers are those of the node."""
+_NUMBER_DIGITS = 5
 _STEPS_WITHOUT_RANKS = (".batch]", ".extern]", ".interactive]")
 """Slurm steps that run the job's script or a shell just once."""
 
@@ -132,3 +150,56 @@ def ancestry(pid: int, ppid: int) -> tuple[tuple[Ancestor, ...], Ancestor | None
         launcher = launcher or (found[-1] if name else None)
         ppid = stat.ppid
     return tuple(found), launcher
+
+
+def stated_rank(command: Sequence[str] | None) -> StatedRank | None:
+    """Return the numbers of a rank, or of a node, on a script's own command line; None if it does not give both of a pair.
+
+    Both are needed, the number and how many there are, and there must be two or more.
+    """
+    if not command or launcher_name(command) is not None:
+        return None
+    said, words = _options_of(command)
+    rank, world = _pair(said, "rank", "world_size")
+    node, nodes = _pair(said, "node", "nodes")
+    option = words.get("rank" if rank is not None else "node")
+    if rank is not None and _SPAWNS in said and said[_SPAWNS].lower() not in ("false", "0"):
+        rank, world, node, nodes = None, None, rank, world
+    if rank is None and node is None:
+        return None
+    return StatedRank(rank, world, _number(said.get("local_rank")), node, nodes, option, _meeting_of(said))
+
+
+def _options_of(command: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the values of the options in ``_NUMBERS`` by what they say, and the options as they are written."""
+    said: dict[str, str] = {}
+    words: dict[str, str] = {}
+    for position, item in enumerate(command[1:], 1):
+        word, equals, value = item.partition("=")
+        name = word.lstrip("-").replace("_", "-").lower()
+        what = _SPAWNS if name == _SPAWNS else _SAYS.get(name if word.startswith("-") else name.rpartition(".")[2])
+        if what is None or not (equals or word.startswith("-")):
+            continue
+        if not equals and position + 1 < len(command) and not command[position + 1].startswith("--"):
+            value = command[position + 1]
+        said[what], words[what] = value, word
+    return said, words
+
+
+def _pair(said: Mapping[str, str], number: str, total: str) -> tuple[int | None, int | None]:
+    one, many = _number(said.get(number)), _number(said.get(total))
+    return (one, many) if one is not None and many is not None and one < many > 1 else (None, None)
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) <= _NUMBER_DIGITS else None
+
+
+def _meeting_of(said: Mapping[str, str]) -> str | None:
+    """Return where the ranks meet, "127.0.0.1:23456"; None for what the command leaves to the environment."""
+    scheme, found, place = said.get("address", "").partition("://")
+    if found and scheme == "tcp":
+        return place.partition("?")[0].rstrip("/") or None
+    if found or "host" not in said:
+        return None
+    return f"{said['host']}:{said['port']}" if said.get("port") else said["host"]

@@ -44,7 +44,7 @@ HIDDEN_BY_HIDEPID = (
         "ppid",
         "read_bytes",
     ),
-    *("started_at", "state", "thread_count", "threads", "torch_cuda_mapped", "torch_mapped", "uid", "user"),
+    *("started_at", "state", "stated", "thread_count", "threads", "torch_cuda_mapped", "torch_mapped", "uid", "user"),
     *("waits_in", "workers"),
     *("waits_for", "waits_read_s", "written_bytes"),
 )
@@ -198,6 +198,9 @@ class HostReader:
         if environment is not None:
             run_id = run_id or environment.gputop_run_id
             rank = environment.rank if rank is None else rank
+        stated = self._unlisted.stated.get(pid)
+        if stated is not None and rank is None:
+            rank = stated.rank
         spread = 1.0 if of_run is not None else self._spread
         self._refresh_details(life, now_s, spread)
         self._cache.torch_mapped(facts, now_s, spread)
@@ -247,6 +250,7 @@ class HostReader:
             self._unlisted.workers.of(pid),
             evidence.doing,
             pid in self._unlisted.in_rendezvous,
+            stated,
         )
         if life.record is None or life.values != values:
             life.values, life.record = values, Process(*values)

@@ -6,12 +6,12 @@ search keeps. Imports only the standard library, gputop's records and its neighb
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from itertools import chain, islice, takewhile
 
 from gputop.command_line import is_tool
 from gputop.groups import WORKER_NAME
-from gputop.process import WaitingLauncher
+from gputop.process import StatedRank, WaitingLauncher
 from gputop.sources.host import procfs, procfs_activity
 from gputop.sources.host.launchers import PROGRAMS, PythonLaunchers
 from gputop.sources.host.launchers_of_others import LaunchersOfOthers
@@ -85,6 +85,11 @@ class UnlistedTrainings:
     def in_rendezvous(self) -> frozenset[int]:
         """The spawned processes of which just one listens for the others, as of the last search."""
         return self._waiting_ranks.in_rendezvous
+
+    @property
+    def stated(self) -> Mapping[int, StatedRank]:
+        """PID -> the numbers on its command line, as of the last search."""
+        return self._waiting_ranks.stated
 
     def _scan(self, now_s: float, listed: Collection[int], others: Iterable[int], tracked: Collection[int]) -> None:
         before, self._ticks = self._ticks, {}

@@ -1,23 +1,26 @@
 """Ranks that use neither a GPU nor much of the CPU: they wait in a rendezvous, or are blocked before their first kernel.
 
-Four things distinguish them from other Python processes with PyTorch: their environment (RANK and WORLD_SIZE, or what gputop
-sets when it starts them and keeps its runs here), a launcher above them, a listed sibling from multiprocessing, or siblings of
-which just one listens for the others, as rank 0 does in a rendezvous. What a rank itself has started (DataLoader workers,
-compilers) does not count. What never changes is read once per process: about 0.1 ms.
+Five things distinguish them from other Python processes with PyTorch: their environment (RANK and WORLD_SIZE, or what gputop
+sets when it starts them and keeps its runs here), the same numbers on their own command line, a launcher above them, a listed
+sibling from multiprocessing, or siblings of which just one listens for the others, as rank 0 does in a rendezvous. What a rank
+itself has started (DataLoader workers, compilers) does not count. What never changes is read once per process: about 0.1 ms.
 Imports only the standard library, gputop's records and its neighbors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TypeVar
 
 from gputop.command_line import is_spawned
 from gputop.groups import WORKER_NAME
 from gputop.places import state_dir
+from gputop.process import StatedRank
 from gputop.sources.host import procfs, procfs_activity
-from gputop.sources.host.launchers import ancestry, launcher_name
+from gputop.sources.host.launchers import ancestry, launcher_name, stated_rank
 from gputop.sources.host.process_cache import Facts, ProcessCache
 
+T = TypeVar("T")
 _MAX_ANCESTORS = 64
 """Where to stop walking up: real trees of processes are far less deep."""
 MEETING_AGE_MIN_S, MEETING_AGE_MAX_S = 5.0, 2400.0
@@ -33,6 +36,9 @@ class WaitingRanks:
         self._cache = cache
         self._started_as_rank: dict[tuple[int, int, int], bool] = {}
         self._spawned: dict[tuple[int, int, int], bool] = {}
+        self._stated: dict[tuple[int, int, int], StatedRank | None] = {}
+        self.stated: dict[int, StatedRank] = {}
+        """PID -> what its command line, or that of the script that spawned it, says of its number, as of the last search."""
         self._meeting: set[tuple[int, int, int]] = set()
         """Spawned processes that have been seen with just one among them that listens."""
         self._asked: dict[int, dict[int, set[str]]] = {}
@@ -48,6 +54,7 @@ class WaitingRanks:
         others = {facts.stat.pid: facts for facts in pythons if facts.stat.comm != WORKER_NAME}
         self._started_as_rank = _kept(self._started_as_rank, others.values())
         self._spawned = _kept(self._spawned, others.values())
+        self.stated = self._numbers(others)
         # If a listed process was spawned, its siblings are ranks too.
         parents = {
             facts.stat.ppid for pid, facts in others.items() if pid in listed and self._known(self._spawned, facts, _is_spawned)
@@ -57,7 +64,8 @@ class WaitingRanks:
             for pid, facts in others.items()
             if pid not in listed
             and (
-                self._known(self._started_as_rank, facts, self._is_rank)
+                pid in self.stated
+                or self._known(self._started_as_rank, facts, self._is_rank)
                 or (facts.stat.ppid in parents and self._known(self._spawned, facts, _is_spawned))
             )
             and self._cache.torch_mapped(facts, now_s)
@@ -65,6 +73,38 @@ class WaitingRanks:
         self.in_rendezvous = self._met(others, now_s)
         found = {pid for pid in found if not self._descends_from(pid, found | set(listed))}
         return found | (self.in_rendezvous - set(listed))  # whatever their parent is listed for
+
+    def _numbers(self, others: Mapping[int, Facts]) -> dict[int, StatedRank]:
+        """Return the numbers on command lines of processes that have none in their environment.
+
+        The numbers of a script that has spawned or forked others are those of its node, and belong to what it has spawned.
+        """
+        self._stated = _kept(self._stated, others.values())
+        spawned = {pid for pid, facts in others.items() if self._known(self._spawned, facts, _is_spawned)}
+        parents = {others[pid].stat.ppid for pid in spawned}
+        found: dict[int, StatedRank] = {}
+        for pid, facts in others.items():
+            own, parent = self._command_says(facts), others.get(facts.stat.ppid)
+            if pid in spawned:
+                above = self._command_says(parent) if parent is not None else None
+                own = above if above is not None and above.node is not None else None
+            elif own is None or own.rank is None or pid in parents or (parent is not None and _is_copy(facts, parent)):
+                continue
+            if own is not None:
+                found[pid] = own
+        for pid, facts in others.items():
+            parent = others.get(facts.stat.ppid)
+            if parent is not None and pid not in spawned and _is_copy(facts, parent):
+                found.pop(parent.stat.pid, None)
+        return found
+
+    def _command_says(self, facts: Facts) -> StatedRank | None:
+        key = _program(facts)
+        if key not in self._stated:
+            environment = self._cache.environment(facts)
+            numbered = environment is not None and environment.rank is not None
+            self._stated[key] = None if numbered else stated_rank(procfs.command_line_of(facts.stat.pid))
+        return self._stated[key]
 
     def _met(self, others: Mapping[int, Facts], now_s: float) -> frozenset[int]:
         """Return the spawned processes that wait for each other: RANK and WORLD_SIZE may be set by the script itself."""
@@ -77,7 +117,11 @@ class WaitingRanks:
         asked, self._asked = self._asked, {}
         found: set[int] = set()
         for parent, spawned in siblings.items():
-            if not 2 <= len(spawned) <= SIBLINGS_MAX or not all(self._cache.torch_mapped(facts, now_s) for facts in spawned):
+            node = self.stated.get(spawned[0].stat.pid)
+            least = 1 if node is not None else 2
+            if not least <= len(spawned) <= SIBLINGS_MAX:
+                continue
+            if not all(self._cache.torch_mapped(facts, now_s) for facts in spawned):
                 continue
             keys, pids = {_program(facts) for facts in spawned}, [facts.stat.pid for facts in spawned]
             meet = keys <= before
@@ -86,6 +130,7 @@ class WaitingRanks:
                 # A pool has pipes. The kernel lists all sockets of the machine: it is asked once about the same ones.
                 self._asked[parent] = sockets
                 meet = any(sockets.values()) and sockets != asked.get(parent) and _one_listens(parent, sockets)
+                meet |= node is not None and any(sockets.values())  # the first node's rank 0 listens, and with gloo all do
             if meet:
                 self._meeting |= keys
                 found.update(pids)
@@ -122,7 +167,12 @@ def _program(facts: Facts) -> tuple[int, int, int]:
     return (*facts.key, facts.stat.image)
 
 
-def _kept(known: dict[tuple[int, int, int], bool], found: Iterable[Facts]) -> dict[tuple[int, int, int], bool]:
+def _is_copy(facts: Facts, parent: Facts) -> bool:
+    """Return whether a process was forked by its parent and runs the same program: an exec moves the stack."""
+    return 0 != facts.stat.image == parent.stat.image
+
+
+def _kept(known: dict[tuple[int, int, int], T], found: Iterable[Facts]) -> dict[tuple[int, int, int], T]:
     alive = {_program(facts) for facts in found}
     return {key: value for key, value in known.items() if key in alive}
 

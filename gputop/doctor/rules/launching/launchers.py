@@ -95,7 +95,7 @@ def independent_worlds(evidence: Evidence) -> dict[str, Judgement]:
             process = member.process
             if process is None or process.environment is None or not process.command:
                 continue
-            if process.started_at is None or (process.environment.world_size or 1) > 1 or _is_titled(process):
+            if process.started_at is None or (process.world_size or 1) > 1 or _is_titled(process):
                 continue
             launcher = process.launcher.pid if process.launcher is not None else process.ppid
             key = (process.uid, process.command, launcher, mask_of(process, group.virtual))

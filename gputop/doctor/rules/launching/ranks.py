@@ -143,8 +143,9 @@ def _idle_within(evidence: Evidence, group: RankGroup) -> tuple[Device, ...] | N
 
 def _has_ranks(process: Process) -> bool:
     environment = process.environment
-    return environment is not None and any(
-        value is not None for value in (environment.rank, environment.world_size, environment.local_world_size)
+    return process.stated is not None or (
+        environment is not None
+        and any(value is not None for value in (environment.rank, environment.world_size, environment.local_world_size))
     )
 
 

@@ -32,6 +32,7 @@ from tests.doctor.scenes.lost import (
     stands,
     without_a_group,
 )
+from tests.doctor.scenes.near.starts import by_command, node_by_command
 from tests.doctor.tracked import ddp, failed
 
 
@@ -306,3 +307,15 @@ def test_an_untracked_run_has_no_journal_that_could_have_ended() -> None:
 
 def verdict_of(scene: Scene) -> list[Finding]:
     return list(play(scene, 8)[-1])
+
+
+def test_a_rank_that_its_command_line_numbers_waits_for_the_others_by_name() -> None:
+    [*_, (found, *_)] = play(by_command, 60)
+    assert (found.id, found.confidence) == ("G03", "certain")
+    assert found.title == "Rank 0 waits for rank 1, which does not run"
+    assert found.fix == "python main.py --rank 1 --world-size 2"
+    assert "rank 0 of 2, by --rank on the command line" in [fact.text for fact in found.evidence]
+    [*_, (elsewhere, *_)] = play(lambda second: by_command(second, meets_at="10.0.0.1:23456"), 60)
+    assert (elsewhere.title, elsewhere.confidence) == (f"{found.title} on this machine", "likely")
+    [*_, (node, *_)] = play(node_by_command, 60)
+    assert node.title == "Node 0 waits for node 1, which does not run on this machine"

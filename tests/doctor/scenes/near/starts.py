@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gputop.process import ProcessRank, ProcessRun, WaitingLauncher
+from gputop.process import ProcessRank, ProcessRun, StatedRank, WaitingLauncher
 from gputop.snapshot import Snapshot
 from gputop.whereabouts.records import RankPlace
 from tests.doctor.scenes.base import gpus, rank, scene
@@ -107,7 +107,47 @@ def nodes_have_met(second: int) -> Snapshot:
     return waiting_launcher(second, there=False)
 
 
+def by_command(second: int, *, here: tuple[int, ...] = (0,), meets_at: str = "127.0.0.1:23456") -> Snapshot:
+    """Ranks of two that their command lines number: they wait, or have just met."""
+    waits = {"state": "S", "cpu_percent": 0.5, "waits_for": "sleep", "read_bytes": 0, "written_bytes": 0, "devices": ()}
+    ranks = []
+    for number in here:
+        base = replace(rank(number), run_id=None, rank=number, started_at=EPOCH - 5, autograd_threads=(), environment=None)
+        says = StatedRank(number, 2, option="--rank", meets_at=meets_at)
+        command = ("python", "main.py", "--rank", str(number), "--world-size", "2")
+        base = replace(base, stated=says, command=command, launcher=None, ancestors=(), ppid=3000 + number, nvidia_open=False)
+        met = {"state": "R", "cpu_percent": 90.0, "waits_for": None, "threads": (("pt_gloo_runloop", 2),)}
+        ranks.append(replace(base, **(waits if len(here) < 2 or second < 12 else {**waits, **met})))  # type: ignore[arg-type]
+    return scene(second, gpus([], 2), tuple(ranks))
+
+
+def second_rank_comes(second: int) -> Snapshot:
+    """Somebody starts the second rank in another terminal, twelve seconds later."""
+    return by_command(second, here=(0,) if second < 12 else (0, 1))
+
+
+def node_by_command(second: int, *, others: bool = False) -> Snapshot:
+    """The two ranks that node 0 of two has spawned."""
+    base = by_command(second, here=(0,))
+    (first,) = base.processes
+    node = StatedRank(node=0, nodes=2, option="--rank", meets_at="10.0.0.1:23456")
+    command = ("python", "-c", "from multiprocessing.spawn import spawn_main; spawn_main(7)")
+    spawned = [
+        replace(first, pid=4000 + n, ppid=3000, rank=None, stated=node, command=command, in_rendezvous=True) for n in range(2)
+    ]
+    if others and second >= 12:
+        met = {"state": "R", "cpu_percent": 90.0, "waits_for": None, "threads": (("pt_gloo_runloop", 2),)}
+        spawned = [replace(item, **met) for item in spawned]  # type: ignore[arg-type]
+    return replace(base, processes=tuple(spawned))
+
+
+def other_node_comes(second: int) -> Snapshot:
+    return node_by_command(second, others=True)
+
+
 PAIRS = (
+    Pair("G03", "the second rank is started later", second_rank_comes, by_command, 70),
+    Pair("G03", "the other node comes", other_node_comes, node_by_command, 70),
     Pair("G01", "one rank prepares data before the first step", prepares, starts, 60),
     Pair("G01", "one rank reads its data before the first step", reads, starts, 60),
     Pair("G01", "the ranks move before the first step", begins, starts, 60),
