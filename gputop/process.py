@@ -202,6 +202,15 @@ class ProcessRank:
 
 
 @dataclass(frozen=True, slots=True)
+class Repeated:
+    """How often an output contains each of its newest training losses."""
+
+    times: int
+    values: int
+    """So many different values were each printed ``times`` times."""
+
+
+@dataclass(frozen=True, slots=True)
 class ProcessCurve:
     """A curve read from a run's files; ``Snapshot.runs`` contains it under ``run_id``."""
 
@@ -249,6 +258,10 @@ class ProcessRun:
     """When it was seen to have ended: wall clock; None while it is alive."""
     failed: bool = False
     """Whether its output shows that it failed. Otherwise, nothing shows how it ended."""
+    connected: bool | None = None
+    """Whether a rank holds a TCP connection to another one, their launcher, or where they meet; None: unknown."""
+    repeated: Repeated | None = None
+    """Equal losses in an output that all ranks share; None if each value comes once, or too few are known."""
 
     @property
     def devices(self) -> tuple[str, ...]:

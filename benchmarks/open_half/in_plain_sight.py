@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from _stranger_programs import Program, with_python
+from _stranger_programs import Program, with_python, with_torchrun
 from _strangers import Case
 
 _case = partial(Case, half="open")
@@ -27,4 +27,17 @@ PROGRAMS: tuple[Program, ...] = (
     Program(_case("healthy-imagenet-late-rank"), ("bash", "imagenet_late_rank.sh"), 2),
     # The rank of a matrix, in a program that waits for half a minute before it trains.
     Program(_case("healthy-lora-rank-eight"), with_python("lora_rank_eight", "--rank", "8")),
+    # ---- ranks that print equal losses
+    # torchrun starts a script for one GPU: the same training twice.
+    Program(_case("world-of-ones", ("C03",), acceptable=("C05", "A18")), with_torchrun("world_of_ones"), 2),
+    # The same, started by a shell, with a log for each rank.
+    Program(_case("ones-by-hand", ("C03",), acceptable=("C05", "A18")), ("bash", "ones_by_hand.sh"), 2),
+    # DDP, and the same seed for the shuffling on both ranks.
+    Program(_case("same-split-everywhere", ("C05",)), with_torchrun("same_split_everywhere"), 2),
+    # The averaged loss, which both ranks print.
+    Program(_case("healthy-prints-the-mean-everywhere"), with_torchrun("prints_the_mean_everywhere"), 2),
+    # One rank prints each line twice by itself.
+    Program(_case("healthy-two-handlers"), with_torchrun("two_handlers"), 2),
+    # Bagging, with a launcher that only starts the processes.
+    Program(_case("healthy-bag-of-two"), with_torchrun("bag_of_two"), 2),
 )

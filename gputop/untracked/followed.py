@@ -68,6 +68,8 @@ class FollowedRun:
         self.run_id = run_id
         self.curves = RunCurves()
         self.failure: Exception | None = None
+        self.connected: bool | None = None
+        """Whether its ranks are connected: what ``connections`` found at the last search."""
         self.errors: OutputErrors | None = None
         """None until the first turn, which is short, is over: importing the modules that judge texts takes long."""
         self._explained = explained
@@ -194,6 +196,10 @@ class FollowedRun:
             self._due_s = began + next_search_s(bool(found), began - self._first_s, took)
             logs = log_files(run, own.union(*(item.paths for item in found)))
             self.curves.take_in(found, printed, logs, min((rank.rank or 0 for rank in run.ranks), default=0))
+            if len(run.ranks) > 1 and self.connected is not True:
+                from gputop.untracked.connections import connected
+
+                self.connected = connected(run)
             if not run.starting:  # gputop reads the output of what it started itself
                 self._to_judge = printed
                 self._note_sizes(printed)

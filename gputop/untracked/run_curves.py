@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from gputop.jobs.output.collected import Collected
-from gputop.process import ProcessRun
+from gputop.process import ProcessRun, Repeated
+from gputop.untracked.alike import Repeats
 from gputop.untracked.kinds import IN_WINDOWS, LOG, OUTPUT
 from gputop.untracked.outputs import READ_BYTES, TAIL, OutputFile
 from gputop.untracked.search import Found
@@ -69,6 +70,7 @@ class RunCurves:
         self.logs: OpenLogs | None = None
         self._reads: dict[tuple[str, Path], _Read] = {}
         self._printed: dict[int, PrintedRank] = {}
+        self._repeats = Repeats()
 
     @property
     def has_files(self) -> bool:
@@ -80,6 +82,11 @@ class RunCurves:
         """Whether there is a curve with values other than that of a pane."""
         others = [curve for key, curve in self.by_key.items() if key.label not in IN_WINDOWS.values()]
         return any(collected.metrics for curve in others for collected in curve.ranks.values())
+
+    @property
+    def repeated(self) -> Repeated | None:
+        """How often the only output contains each loss; None if there are several."""
+        return self._repeats.found if len(self.printed_files) == 1 else None
 
     @property
     def printed_files(self) -> tuple[str, ...]:
@@ -114,6 +121,8 @@ class RunCurves:
                 steps, at = file.read(False, READ_BYTES)
                 with self.lock:
                     rank.take_in(file, steps, at)
+                for _, metrics in steps:
+                    self._repeats.add(metrics)
         if self.logs is not None:
             self.logs.read(self.lock)
             with self.lock:

@@ -11,6 +11,7 @@ from gputop.doctor.facts.calls import wrapped_by
 from gputop.doctor.facts.ddp import divides_models
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.rules.ddp.alike import CONNECTED_VALUES_MIN, same_losses
 from gputop.doctor.rules.ddp.by_hand import divides_by_hand, equal_losses, may_divide
 from gputop.doctor.rules.ddp.on_purpose import settings_differ
 from gputop.doctor.rules.support import tracked
@@ -39,6 +40,8 @@ def same_batches(evidence: Evidence, group: RankGroup) -> Judgement:
     size = tracked.world(group)
     if size < 2:
         return None
+    if group.run is None and (found := same_losses(evidence, group)) is not None:
+        return found
     if tracked.unseen_ranks(evidence, group):
         return tracked.untracked("C05", group, "The samples that each rank reads are not visible from outside.")
     ranks = tracked.ranks_of(group)
@@ -64,13 +67,14 @@ C05 = Rule(
     title="All ranks read the whole data set",
     severities=("error", "warning"),
     confidences=("certain", "likely", "possible"),
-    needs=("journal: batches, sampler, loader, process_group",),
+    needs=("journal: batches, sampler, loader, process_group", "the run's output"),
     window_s=3.0,
     every_s=SELDOM_S,
     threshold=(
         f"equal checksums on all ranks in {EQUAL_STEPS_MIN} consecutive steps; or a sampler that does not divide, and "
-        "batches times batch size equal to the data set (likely); not if a mesh, other groups or calls that pass values on "
-        "in each step divide the model, or different weights give the same loss"
+        "batches times batch size equal to the data set (likely); or, untracked, "
+        f"{CONNECTED_VALUES_MIN} losses that each rank prints equally (possible); not if a mesh, other groups or calls that "
+        "pass values on in each step divide the model, or different weights give the same loss"
     ),
     hides=("C12", "C11", "C06"),
     mechanism=(

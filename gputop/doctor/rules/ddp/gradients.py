@@ -11,6 +11,7 @@ from gputop.doctor.facts.ddp import divides_models, exchanges, has_engine, passe
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.ddp.alike import VALUES_MIN, separate_worlds
 from gputop.doctor.rules.ddp.by_hand import divides_by_hand
 from gputop.doctor.rules.ddp.on_purpose import may_be_meant, settings_differ
 from gputop.doctor.rules.support import tracked
@@ -202,6 +203,8 @@ def not_wrapped(evidence: Evidence, group: RankGroup) -> Judgement:
     size = tracked.world(group)
     if size < 2:
         return None
+    if group.run is None and (found := separate_worlds(evidence, group)) is not None:
+        return found
     if tracked.unseen_ranks(evidence, group):
         return _outside(evidence, group)
     ranks = tracked.ranks_of(group)
@@ -266,7 +269,7 @@ C03 = Rule(
     title="The model is not wrapped",
     severities=("error",),
     confidences=("certain", "likely", "possible"),
-    needs=("journal: model, process_group, parameters", "NCCL RAS"),
+    needs=("journal: model, process_group, parameters", "NCCL RAS", "/proc: connections between ranks", "the run's output"),
     every_s=EVERY_SNAPSHOT,
     threshold=(
         f"several ranks, no wrapper, and no collective that could average gradients in {STEPS_MIN} steps",
@@ -275,6 +278,8 @@ C03 = Rule(
         "also possible, unless a sampler divides the data: if all that the ranks exchange is predictions now and then, if each "
         "one has a seed of its own and none joins a process group, if each one saves a model of its own, or if the script is "
         "named after an ensemble, a search or the like",
+        "untracked, ranks that train and are connected neither to each other nor to where they would meet: certain if they "
+        f"print equal losses for {VALUES_MIN} values or more, otherwise possible",
         "not if calls pass values on in each step or tensors as large as the largest parameter, different weights give the "
         "same loss, or the ranks train other models or with other learning rates",
     ),

@@ -61,10 +61,13 @@ def may_be_meant(group: RankGroup) -> list[Fact]:
     paths = {fact.path for fact in saved if fact is not None and fact.path is not None}
     if len(paths) == len(ranks):
         found.append(Fact("each rank saves a model of its own", sorted(paths), "journal: checkpoint"))
+    return [*found, *named_after_several(group)]
+
+
+def named_after_several(group: RankGroup) -> list[Fact]:
+    """Return that the script is named after an ensemble, a search or the like; empty if it is not."""
     word = _WORDS.search(_script(group))
-    if word is not None:
-        found.append(Fact(f"the script is called {_script(group)}", word.group(), "/proc"))
-    return found
+    return [Fact(f"the script is called {_script(group)}", word.group(), "/proc")] if word is not None else []
 
 
 def _rates_differ(evidence: Evidence, group: RankGroup, ranks: Sequence[Rank]) -> bool:

@@ -18,13 +18,12 @@ from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.logs.meaning.refuted import REFUTED_BY
 from gputop.doctor.rules.support.outputs import command_of, outputs_of, quoted
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.shared import has_group_threads
 from gputop.snapshot import Process
 
 A18_START_S = 10.0
 A18_HOLD_S = 10.0
 """docs/rules.md#a18."""
-_GROUP_THREADS = ("pt_nccl_watchdg", "pt_gloo_runloop", "NCCL Service", "NCCL Progress", "NCCL RAS")
-"""Threads of a process that has joined a process group."""
 _ARGUMENT = """\
 {command}
 
@@ -149,7 +148,7 @@ def _worlds(evidence: Evidence, found: Sequence[tuple[RankGroup, Member, Process
     numbered = _numbered(found)
     # Whoever makes a process group trains, even if neither its steps nor its backward threads can be seen.
     training = {key for key, group in {group.key: group for group, _, _ in found}.items() if evidence.trains(group)}
-    trains = all(group.key in training or (numbered and _has_group(process)) for group, _, process in found)
+    trains = all(group.key in training or (numbered and has_group_threads(process)) for group, _, process in found)
     if not trains or any(
         _joined(evidence, group, member, process, threads_tell=not numbered) for group, member, process in found
     ):
@@ -212,11 +211,7 @@ def _joined(evidence: Evidence, group: RankGroup, member: Member, process: Proce
         return max([*sizes, size or 1]) > 1
     if not threads_tell:
         return False
-    return "threads" in process.hidden or _has_group(process)
-
-
-def _has_group(process: Process) -> bool:
-    return any(name.startswith(_GROUP_THREADS) for name, _ in process.threads)
+    return "threads" in process.hidden or has_group_threads(process)
 
 
 def _alone(found: Sequence[tuple[RankGroup, Member, Process]]) -> Fact:

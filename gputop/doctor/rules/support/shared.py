@@ -12,6 +12,7 @@ from gputop.doctor.findings.commands import filled
 from gputop.doctor.findings.finding import Fact
 from gputop.snapshot import Device, Host, Process
 
+_GROUP_THREADS = ("pt_nccl_watchdg", "pt_gloo_runloop", "NCCL Service", "NCCL Progress", "NCCL RAS")
 _THROUGH_THE_WRAPPER = """\
 loss = model(x)  # the wrapper itself, instead of {call}
 # call a method other than forward through forward, in {module}:
@@ -23,6 +24,11 @@ def through_the_wrapper(module: str, where: str | None) -> str:
     """Return the fix of a script that calls the wrapped module past its wrapper, at the line ``where`` if that is known."""
     call = "model.module(x)" if where is None else f"the call in {where}"
     return filled(_THROUGH_THE_WRAPPER, {"call": call, "module": module})
+
+
+def has_group_threads(process: Process) -> bool:
+    """Return whether a process has joined a process group, by the threads of NCCL or gloo; a group of one has them, too."""
+    return any(name.startswith(_GROUP_THREADS) for name, _ in process.threads)
 
 
 def siblings(evidence: Evidence, group: RankGroup) -> bool:

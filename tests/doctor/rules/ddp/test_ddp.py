@@ -15,6 +15,7 @@ from tests.doctor.scenes import by_hand
 from tests.doctor.scenes.base import Scene, ids, play, verdict
 from tests.doctor.scenes.by_hand import BY_HAND, CHOSEN, SEPARATE
 from tests.doctor.scenes.ddp import FAULTS, HEALTHY, LOOK_ALIKES, POSSIBLE, nan_on_rank_2, same_batches, untracked_ddp
+from tests.doctor.scenes.near import connections
 
 TOLD = {
     "calls around DDP": ("error", "certain", "called GPT inside the wrapper (train.py:88), on all 4 ranks", "in train.py:88"),
@@ -185,3 +186,20 @@ def test_the_training_loss_is_chosen_in_one_place() -> None:
     run = samples.run(2)
     told = replace(run, ranks=tuple(replace(rank, metrics={"loss/train": 0.5, "loss/valid": 0.1}) for rank in run.ranks))
     assert run_numbers.loss(told) == 0.5
+
+
+def test_connected_ranks_that_print_equal_losses_may_read_the_same_batches() -> None:
+    [*_, (found, *_)] = play(connections.joined, 40)
+    assert (found.id, found.confidence) == ("C05", "possible")
+    assert found.title == "Both ranks print the same losses: they may train on the same batches"
+    assert "averages the loss" in found.refuted_by
+    assert not any(play(connections.joined_and_each_prints_its_own, 40))
+
+
+def test_ranks_that_nothing_connects_and_print_equal_losses_train_the_same_model() -> None:
+    for scene in (connections.apart, connections.in_own_files):
+        [*_, (found, *_)] = play(scene, 50)
+        assert (found.id, found.confidence) == ("C03", "certain")
+        assert found.title == "2 ranks train the same model 2 times: nothing connects them"
+    [*_, (own, *_)] = play(connections.each_with_its_own_loss, 50)
+    assert (own.confidence, own.title) == ("possible", "Nothing connects the ranks: 2 ranks train 2 separate models")
