@@ -10,6 +10,7 @@ import itertools
 import math
 from collections import Counter, deque
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from gputop.snapshot import Communicator, Process, Snapshot
 
@@ -25,7 +26,19 @@ SPAN_MIN_S = 7.5
 """Shares of time are reported once this much of the window was observed."""
 MOVED_BYTES = 2**20
 """Less I/O than this between two readings is a log line or a library's page, not a data set (our choice)."""
+BURST_APART_S = 3.0
+"""Disk counters are read every two seconds: bytes that are further apart are separate writes (our choice)."""
+BURSTS = 32
+"""The newest writes of a process that are kept, however long ago they were."""
 _Counts = tuple[tuple[int, str | None, tuple[tuple[str, int], ...]], ...]
+
+
+class Burst(NamedTuple):
+    """Bytes that a process wrote to disks without a pause. Times are ``Snapshot.monotonic_s``."""
+
+    began_s: float
+    ended_s: float
+    bytes: int
 
 
 @dataclass(slots=True)
@@ -39,6 +52,9 @@ class _Traffic:
     moved: deque[tuple[float, int, int, int]] = field(default_factory=lambda: deque(maxlen=KEPT_READINGS))
     """(time, bytes read from disks, bytes written, bytes read by any call) when they changed; the first is older than the
     window."""
+    written: tuple[float, int] | None = None
+    """When the bytes written were last known, and how many there were."""
+    bursts: deque[Burst] = field(default_factory=lambda: deque(maxlen=BURSTS))
     runs: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT_READINGS))
     """Times of the snapshots in which the main thread ran."""
     ran: int = 0
@@ -79,6 +95,7 @@ class Stillness:
             if track.bytes is None or abs(total - track.bytes) >= MOVED_BYTES:
                 track.bytes = total
         self._note_moved(track, read, written, process.any_read_bytes or 0)
+        self._note_burst(track, written)
         workers = process.workers
         if workers is not None and workers.count:
             track.waits.append((self._now, workers.blocked / workers.count))
@@ -103,6 +120,24 @@ class Stillness:
         moved.append((self._now, read, written, called))
         while len(moved) > 1 and moved[1][0] < self._oldest:
             moved.popleft()
+
+    def _note_burst(self, track: _Traffic, written: int | None) -> None:
+        """Note what was written since the counters were last known."""
+        if written is None:
+            return
+        before, track.written = track.written, (self._now, written)
+        if before is None or written == before[1]:
+            if before is not None and self._now - before[0] <= BURST_APART_S:
+                track.written = before  # the counters may not have been read since
+            return
+        grown = written - before[1]
+        if grown < MOVED_BYTES:
+            return
+        last = track.bursts[-1] if track.bursts else None
+        if last is not None and before[0] - last.ended_s <= BURST_APART_S:
+            track.bursts[-1] = Burst(last.began_s, self._now, last.bytes + grown)
+        else:
+            track.bursts.append(Burst(before[0], self._now, grown))
 
     def _sample(self, track: _Traffic, process: Process) -> None:
         doing = RUNS if process.state == "R" else "file" if process.state == "D" else process.waits_for
@@ -139,6 +174,11 @@ class Stillness:
             return 0, 0
         _, read, written, _ = track.moved[0]
         return max(0, (process.read_bytes or 0) - read), max(0, (process.written_bytes or 0) - written)
+
+    def bursts(self, process: Process) -> tuple[Burst, ...]:
+        """Return the newest writes of a process to disks, each without a pause, oldest first."""
+        track = self._traffic.get((process.pid, process.started_at))
+        return tuple(track.bursts) if track is not None else ()
 
     def steady_per_s(self, process: Process, span_s: float, parts: int) -> tuple[float, float]:
         """Return how many bytes per second a process writes, and reads by any call, in the slowest of so many equal parts.

@@ -72,9 +72,9 @@ C05 = Rule(
     every_s=SELDOM_S,
     threshold=(
         f"equal checksums on all ranks in {EQUAL_STEPS_MIN} consecutive steps; or a sampler that does not divide, and "
-        "batches times batch size equal to the data set (likely); or, untracked, "
-        f"{CONNECTED_VALUES_MIN} losses that each rank prints equally (possible); not if a mesh, other groups or calls that "
-        "pass values on in each step divide the model, or different weights give the same loss"
+        "batches times batch size equal to the data set (likely); not if a mesh, other groups or calls that pass values on "
+        "in each step divide the model, or different weights give the same loss",
+        f"untracked, {CONNECTED_VALUES_MIN} losses that each rank prints equally (possible)",
     ),
     hides=("C12", "C11", "C06"),
     mechanism=(

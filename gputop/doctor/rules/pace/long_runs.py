@@ -30,6 +30,7 @@ from gputop.doctor.rules.pace.saves import (
     SHARE_MIN,
     SPAN_S,
     SURE_SHARE,
+    pauses_while_it_writes,
     saves_too_often,
     writes_in_the_loop,
 )
@@ -245,15 +246,18 @@ def stalls_that_return(evidence: Evidence, group: RankGroup) -> Judgement:
             "The length and frequency of the pauses are intentional.",
         )
         return Suspicion(finding, 3.0)
-    judges = (
-        saves_too_often,
-        writes_in_the_loop,
-        evaluates_longer,
-        pauses_by_stack,
-        pauses_before_evaluations,
-        writes_all_the_time,
-    )
-    return next((judged for judge in judges if (judged := judge(evidence, group)) is not None), None)
+    return next((judged for judge in _JUDGES if (judged := judge(evidence, group)) is not None), None)
+
+
+_JUDGES = (
+    saves_too_often,
+    writes_in_the_loop,
+    pauses_while_it_writes,
+    evaluates_longer,
+    pauses_by_stack,
+    pauses_before_evaluations,
+    writes_all_the_time,
+)
 
 
 E07 = Rule(
@@ -277,6 +281,8 @@ E07 = Rule(
         f"from {SURE_SHARE:.0%})",
         f"a main thread waits for files in {SHARE_MIN:.0%} of all samples, in a process that writes and hardly reads, while "
         f"steps advance (likely from {SURE_SHARE:.0%})",
+        f"untracked, losses pause after about equally many steps for {SHARE_MIN:.0%} of the time, and the process writes to "
+        f"disk then and hardly otherwise (likely from {SURE_SHARE:.0%})",
         "evaluations take longer than training, according to the run's own numbers; or, untracked, the pauses before their "
         f"results take {PAUSES_SHARE:.0%} of the time (possible)",
         f"from outside, by the stacks of the main threads: checkpoints take {PAUSE_SHARE:.0%} of all looks (likely from "

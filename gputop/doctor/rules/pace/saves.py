@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import itertools
 import math
+import statistics
+from collections.abc import Sequence
 from pathlib import PurePath
+from typing import NamedTuple
 
 from gputop import units
+from gputop.doctor.evidence import windows
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
-from gputop.snapshot import Process
+from gputop.snapshot import Process, is_training_loss, loss_metric
 from gputop.units import bytes_text
 
 SAVES = 40
@@ -44,6 +48,16 @@ STEPS_EVERY_S = 10.0
 """Steps must be reported this often, all the time: a single checkpoint that takes long stops them (our choice)."""
 HOLD_S = 5.0
 FILE = "file"
+PAUSES_MIN = 3
+PAUSES_GAPS_MIN = 10
+PAUSE_MIN_S, PAUSE_FACTOR = 2.5, 2.5
+PAUSES_VARIATION = 0.25
+"""Printed lines are read once a second. So many pauses, so long and so much longer than usual, which come after about equally
+many steps (our choice)."""
+WRITES_SHARE = 0.8
+"""The process writes in this share of the pauses, and this share of all that it writes is written then (our choice)."""
+READ_S = 3.5
+"""Disk counters are as old as two seconds, and losses as one: what is written in a pause may seem so much longer."""
 _FIX = """\
 if step % 1000 == 0 and rank == 0: save(...)  # or by the clock: every ten minutes
 from torch.distributed.checkpoint import async_save  # writes while training continues
@@ -128,6 +142,110 @@ def writes_in_the_loop(evidence: Evidence, group: RankGroup) -> Judgement:
         pids=(process.pid,),
     )
     return Suspicion(finding, HOLD_S)
+
+
+def pauses_while_it_writes(evidence: Evidence, group: RankGroup) -> Judgement:
+    """Judge E07 for an untracked run by when its losses come: every so many steps, none comes while the process writes.
+
+    The counters of /proc/<pid>/io say how much it writes. A cached file is written at once, and its flush to the disk follows.
+    """
+    run, now = logged.run_id(group), evidence.snapshot
+    if group.run is not None or run is None or now is None:
+        return None
+    found = None
+    for rank in logged.ranks_of(group):
+        name = loss_metric(rank.metrics)
+        if name is not None and is_training_loss(name):
+            series = evidence.series(run, rank.rank, name)
+            found = _pauses(list(zip(series.steps, series.times, strict=True)))
+        if found is not None:
+            break
+    if found is None or found.share < SHARE_MIN:
+        return None
+    shift_s = now.time - now.monotonic_s
+    writers = [member.process for member in group.members if member.process is not None]
+    written = [(process, *_within(evidence, process, found, shift_s)) for process in writers]
+    process, pauses, size = max(written, key=lambda item: item[2], default=(None, 0, 0))
+    if process is None or pauses < WRITES_SHARE * len(found.pauses) or size < WRITTEN_MIN_BYTES:
+        return None
+    names = sorted({PurePath(path).name for path in process.files_written})
+    each_s = found.paused_s / (len(found.pauses) - 1)
+    finding = tracked.about(
+        group,
+        "E07",
+        "warning",
+        "likely" if found.share >= SURE_SHARE else "possible",
+        f"Every {units.count(found.every)} steps the training stops to write a file: {found.share:.0%} of the time",
+        [
+            Fact(
+                f"{len(found.pauses)} times, {units.count(found.every)} steps apart, no {name} came for "
+                f"{units.duration(each_s)}; usually one comes every {units.duration(found.usual_s)}",
+                round(each_s, 1),
+                logged.source(group),
+            ),
+            Fact(
+                f"in {pauses} of these pauses process {process.pid} wrote to disk, {bytes_text(size)} in all",
+                size,
+                f"/proc/{process.pid}/io",
+            ),
+            *([Fact(f"open for writing: {', '.join(names[:3])}", names[0], f"/proc/{process.pid}/fd")] if names else []),
+        ],
+        "The loop waits while a checkpoint, or another file, is written and flushed to the disk.",
+        SAVE_FIX,
+        "The training is meant to save that often.",
+        pids=(process.pid,),
+    )
+    return Suspicion(finding, HOLD_S)
+
+
+class _Pauses(NamedTuple):
+    """The pauses between losses: their bounds (wall clock), how far they are apart, and their share of the time."""
+
+    pauses: tuple[tuple[float, float], ...]
+    every: float
+    usual_s: float
+    paused_s: float
+    """Without the first one, before which the time is not counted either."""
+    share: float
+
+
+def _pauses(points: Sequence[tuple[int, float]]) -> _Pauses | None:
+    """Return the pauses that come every so many steps; None if there are too few, or they come at any time.
+
+    Values that were read together have one time, that of the last of them.
+    """
+    marks: dict[float, int] = {}
+    for step, time in points:
+        marks[time] = max(step, marks.get(time, step))
+    times = sorted(marks)[1:]  # the first time is that of all that was printed before the run was found
+    gaps = list(itertools.pairwise(times))
+    if len(gaps) < PAUSES_GAPS_MIN:
+        return None
+    usual_s = statistics.median(after - before for before, after in gaps)
+    long = [(before, after) for before, after in gaps if after - before >= max(PAUSE_MIN_S, PAUSE_FACTOR * usual_s)]
+    if len(long) < PAUSES_MIN:
+        return None
+    steps = [marks[before] for before, _ in long]
+    whole_s = long[-1][1] - long[0][1]
+    if whole_s <= 0 or not windows.regular(steps, PAUSES_VARIATION):
+        return None
+    paused_s = sum(after - before - usual_s for before, after in long[1:])
+    every = (steps[-1] - steps[0]) / (len(steps) - 1)
+    return _Pauses(tuple(long), every, usual_s, paused_s, paused_s / whole_s)
+
+
+def _within(evidence: Evidence, process: Process, found: _Pauses, shift_s: float) -> tuple[int, int]:
+    """Return in how many pauses a process wrote, and how much; nothing if it writes much at other times."""
+    bursts = evidence.still.bursts(process)
+    inside = [
+        [item for item in bursts if item.began_s + shift_s > before - READ_S and item.ended_s + shift_s < after + READ_S]
+        for before, after in found.pauses
+    ]
+    counted = {item for items in inside for item in items}
+    first = found.pauses[0][0] - READ_S
+    total = sum(item.bytes for item in bursts if item.ended_s + shift_s >= first)
+    size = sum(item.bytes for item in counted)
+    return (sum(map(bool, inside)), size) if size >= WRITES_SHARE * total else (0, 0)
 
 
 def mostly_writes(evidence: Evidence, group: RankGroup) -> bool:

@@ -217,9 +217,10 @@ G03 = Rule(
     threshold=(
         f"ranks that are {G03_AGE_S:.0f} s old and use less than {G03_CPU_PERCENT:.0f}% of a core for "
         f"{G03_HOLD_S:.0f} s, without a step; certain if fewer run than were started; possible from an age of "
-        f"{G03_EARLY_S:.0f} s; spawned processes without RANK, if just one listens and all main threads sleep or wait for a "
-        "connection; ranks or nodes that their command lines number (--rank 0 --world-size 2), certain if the others can only "
-        "be on this machine"
+        f"{G03_EARLY_S:.0f} s",
+        "spawned processes without RANK, if just one listens and all main threads sleep or wait for a connection",
+        "ranks or nodes that their command lines number (--rank 0 --world-size 2), while others of them are in no process "
+        "here; certain if these can only be on this machine",
     ),
     hides=("A02", "G01"),
     mechanism=(

@@ -10,6 +10,8 @@ import pytest
 from gputop.cli.doctor.logs import explain_logs
 from gputop.tracking.printed.rates import paces, whole_times
 from gputop.tracking.printed.transcript import Transcript
+from tests.doctor.scenes.base import play
+from tests.doctor.scenes.near import saves as near_saves
 
 LINES = 400
 Line = Callable[[int, float], str]
@@ -204,3 +206,10 @@ def test_the_wait_for_data_is_read_in_each_of_its_forms(tmp_path: Path, name: st
 @pytest.mark.parametrize("name", WORKS)
 def test_a_step_that_works_waits_for_no_data(tmp_path: Path, name: str) -> None:
     assert "D01" not in told(tmp_path, (WORKS[name].format(n=n, loss=loss(n)) for n in range(60)))
+
+
+def test_losses_that_pause_while_the_process_writes_show_its_checkpoints() -> None:
+    [*_, (found, *_)] = play(near_saves.saves, 90)
+    assert (found.id, found.severity, found.confidence) == ("E07", "warning", "likely")
+    assert found.title == "Every 20 steps the training stops to write a file: 50% of the time"
+    assert "in 4 of these pauses process 4000 wrote to disk, 2.3 GiB in all" in [fact.text for fact in found.evidence]
