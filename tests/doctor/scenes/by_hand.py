@@ -67,6 +67,11 @@ BY_HAND: tuple[tuple[str, Scene, int], ...] = (
     ("tensor parallel by hand, weights unknown", by_hand({"all_reduce": 24}, weights=None), 40),
     ("weights averaged now and then, as one tensor each", APART(in_all={"all_reduce": 12}, largest=262_144), 60),
     ("weights averaged now and then, as one tensor", APART(in_all={"all_reduce": 2}, largest=11_000_000), 60),
+    (
+        "averaged outside torch.distributed",
+        by_hand({}, batches="own", losses="unlike", weights="same", own=lambda rank: {"process_group": None}),
+        40,
+    ),
     ("weights that may be averaged later", APART(), 12),
 )
 
@@ -134,7 +139,9 @@ longer_in_turn = _AVERAGED(
         "phase/backward": lambda rank, step: _longer((rank + step) % 2, step),
     }
 )
+same_worlds = by_hand({}, batches="own", weights="same", own=lambda rank: {"process_group": None})
 FAULTS: tuple[tuple[str, str, Scene, int], ...] = (
+    ("C03", "no process group, and the same work", same_worlds, 40),
     ("C05", "averaged by hand, on the same batches", by_hand({"all_reduce": 30}, weights="same"), 12),
     ("C03", "nothing exchanged", by_hand({}, batches="own", losses="unlike"), 12),
     ("C03", "nothing exchanged for 200 steps", APART(), 40),

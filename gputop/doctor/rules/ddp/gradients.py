@@ -12,7 +12,7 @@ from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.ddp.alike import VALUES_MIN, separate_worlds
-from gputop.doctor.rules.ddp.by_hand import divides_by_hand
+from gputop.doctor.rules.ddp.by_hand import divides_by_hand, equal_losses
 from gputop.doctor.rules.ddp.on_purpose import may_be_meant, settings_differ
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, SELDOM_S, Judgement, Rule, Suspicion
@@ -219,6 +219,8 @@ def not_wrapped(evidence: Evidence, group: RankGroup) -> Judgement:
     differ, weights = differing_weights(ranks, STEPS_MIN)
     process_groups = [facts_of(rank).process_group for rank in ranks]
     most = max((exchanges(fact) for fact in process_groups if fact is not None), default=0)
+    if differ is not True and all(fact is None for fact in process_groups):
+        return _same_worlds(evidence, group, weights)
     silent = most == 0 and (differ is True or all(fact is not None for fact in process_groups))
     if not silent and not differ:
         return None
@@ -278,6 +280,7 @@ C03 = Rule(
         "also possible, unless a sampler divides the data: if all that the ranks exchange is predictions now and then, if each "
         "one has a seed of its own and none joins a process group, if each one saves a model of its own, or if the script is "
         "named after an ensemble, a search or the like",
+        f"no rank has a process group, and {VALUES_MIN} losses or more are equal on all",
         "untracked, ranks that train and are connected neither to each other nor to where they would meet: certain if they "
         f"print equal losses for {VALUES_MIN} values or more, otherwise possible",
         "not if calls pass values on in each step or tensors as large as the largest parameter, different weights give the "
@@ -293,6 +296,32 @@ C03 = Rule(
     fix="Wrap the model: DDP(model.to(local_rank), device_ids=[local_rank]).",
     judge=not_wrapped,
 )
+
+
+def _same_worlds(evidence: Evidence, group: RankGroup, weights: list[Fact]) -> Judgement:
+    """Judge ranks none of which has joined a process group: equal losses show that they do the same work."""
+    ranks, size = tracked.ranks_of(group), tracked.world(group)
+    name = tracked.loss_of(ranks)
+    losses = equal_losses(evidence, group, ranks, name) if name is not None else 0
+    if losses < VALUES_MIN or settings_differ(evidence, group):
+        return None
+    finding = tracked.about(
+        group,
+        "C03",
+        "error",
+        "certain",
+        f"{size} ranks train the same model {size} times: nothing connects them",
+        [
+            Fact("no rank has joined a process group", None, "journal: process_group"),
+            Fact(f"they had the same loss, to the last digit, in {units.count(losses)} steps", losses, f"journal: {name}"),
+            *weights,
+        ],
+        "The launcher sets RANK and WORLD_SIZE, but the script never calls init_process_group, so each rank trains alone, with "
+        "the same seed and the same data: all but one are wasted.",
+        _WRAP_CPU if group.virtual or not group.used else _WRAP,
+        "The ranks exchange gradients in another way, such as through files.",
+    )
+    return Suspicion(finding)
 
 
 def _outside(evidence: Evidence, group: RankGroup) -> Judgement:
