@@ -289,15 +289,22 @@ def work(evidence: Evidence, group: RankGroup, ranks: Sequence[int]) -> Work | N
 def _called(group: RankGroup, ranks: Sequence[int]) -> Work | None:
     journals = group.run.ranks if group.run is not None else ()
     said = [called(rank) for rank in journals if rank.rank in ranks]
-    steps = set(said[0]).intersection(*said[1:]) if said and len(said) == len(ranks) else set()
-    if len(steps) < WINDOW_STEPS:
+    if len(said) != len(ranks) or not said:
         return None
-    rows = [[sizes[step][0] for sizes in said] for step in steps]
-    elements = [[sizes[step][1] for sizes in said] for step in steps]
+    steps = set(said[0]).intersection(*said[1:])
+    sizes = [[each[step] for each in said] for step in steps]
+    if len(steps) < WINDOW_STEPS:
+        # Ranks may report different steps, for example after each stage of a training. Sizes that never change hold for all.
+        if any(len(each) < WINDOW_STEPS or len(set(each.values())) > 1 for each in said):
+            return None
+        sizes = [[next(iter(each.values())) for each in said]]
+    rows = [[float(rows) for rows, _ in step] for step in sizes]
+    elements = [[float(elements) for _, elements in step] for step in sizes]
     # With equal rows, longer sequences or larger images mean more work.
     amounts, unit = (rows, "rows") if _ratio(rows) >= _ratio(elements) else (elements, "elements")
     heaviest = _heaviest([rank.rank for rank in journals if rank.rank in ranks], amounts)
-    return Work(_ratio(amounts), unit, len(steps), "journal: batches (what the model was called with)", True, heaviest)
+    number = len(steps) if len(steps) >= WINDOW_STEPS else min(map(len, said))
+    return Work(_ratio(amounts), unit, number, "journal: batches (what the model was called with)", True, heaviest)
 
 
 def cost_of(work: Work, evidence: Evidence, group: RankGroup, ranks: Sequence[int]) -> tuple[float, float, int] | None:

@@ -115,12 +115,15 @@ def disturbed_cores(second: int) -> Snapshot:
     return on_cores(by_turns(second))
 
 
-def called_with(shot: Snapshot, rows: Callable[[int, int], int]) -> Snapshot:
-    """The same run, whose ranks say how many rows DDP was called with in the last steps; the loader's batches are equal."""
+def called_with(shot: Snapshot, rows: Callable[[int, int], int], apart: int = 0) -> Snapshot:
+    """The same run, whose ranks say how many rows DDP was called with in the last steps; the loader's batches are equal.
+
+    ``apart``: how many steps earlier each rank was asked than the one before it.
+    """
     (run,) = shot.runs
     ranks = []
     for rank in run.ranks:
-        newest = max(rank.step or 0, 31)
+        newest = max((rank.step or 0) - apart * rank.rank, 31)
         sizes = [[step, rows(rank.rank, step), 784 * rows(rank.rank, step)] for step in range(newest - 31, newest + 1)]
         ranks.append(replace(rank, facts=merged(rank.facts, {"batches": {"called": sizes}})))
     return replace(shot, runs=(replace(run, ranks=tuple(ranks)),))
@@ -168,6 +171,37 @@ def equal_calls_on_disturbed_cores(second: int) -> Snapshot:
     return replace(shot, runs=(replace(run, ranks=ranks),))
 
 
+def without_a_loader(shot: Snapshot) -> Snapshot:
+    """The same run, whose script makes its own batches."""
+    (run,) = shot.runs
+    ranks = []
+    for rank in run.ranks:
+        sizes = {**rank.facts["batches"], "rows": None, "elements": None}
+        ranks.append(replace(rank, facts=merged(rank.facts, {"batches": sizes})))
+    return replace(shot, runs=(replace(run, ranks=tuple(ranks)),))
+
+
+def sizes_of_other_steps(second: int) -> Snapshot:
+    """Equal calls on disturbed cores, which the ranks report of different steps, as when each stage begins anew."""
+    return without_a_loader(called_with(disturbed_cores(second), lambda rank, step: 64, apart=40))
+
+
+def sizes_unknown(second: int) -> Snapshot:
+    """Another forward is slow at each step on cores that somebody else uses too, and nobody knows the batches."""
+    return without_a_loader(disturbed_cores(second))
+
+
+def larger_on_one_rank(second: int) -> Snapshot:
+    """One rank always gets more, and the ranks report the sizes of different steps."""
+    late = timed(
+        lambda r, s: 0.0002,
+        lambda r, s: 0.040 if r == 0 else 0.010,
+        lambda r, s: 0.015 if r == 0 else 0.045,
+    )
+    shot = called_with(on_cores(ddp(second, 2, metrics=late)), lambda rank, step: 40 if rank == 0 else 8, apart=40)
+    return without_a_loader(shot)
+
+
 def collates(second: int) -> Snapshot:
     """A small step on the CPU: to put a batch together takes a fifth of it."""
     short = timed(lambda r, s: 0.004, lambda r, s: 0.006, lambda r, s: 0.009, whole=lambda r, s: 0.020)
@@ -203,6 +237,7 @@ FAULTS: tuple[tuple[str, str, Scene, int], ...] = (
     ("B13", "a test around the wrapper after quick steps", tests_after_quick_steps, 40),
     ("F03", "batches that are cut after the loader", cut_after_the_loader, 60),
     ("F03", "batches that are cut, unseen in backward", cut_unseen_in_backward, 60),
+    ("F03", "one rank's batches are larger, by the sizes of different steps", larger_on_one_rank, 60),
     ("B13", "a test around the wrapper for most of the time", tests_longer_than_it_trains, 20),
     ("E07", "tests in two rhythms", tests_in_two_rhythms, 100),
 )
@@ -212,6 +247,8 @@ HEALTHY: tuple[tuple[str, Scene, int], ...] = (
     ("a stall that is over", went_on, 60),
     ("equal batches on disturbed cores", disturbed_cores, 60),
     ("equal calls on disturbed cores", equal_calls_on_disturbed_cores, 60),
+    ("equal calls of different steps on disturbed cores", sizes_of_other_steps, 60),
+    ("batches of unknown size on disturbed cores", sizes_unknown, 60),
     ("cut batches that cost nothing", cut_without_a_price, 60),
     ("cut batches in a step of something else", cut_beside_the_point, 60),
     ("a small step on the CPU", collates, 60),

@@ -10,7 +10,7 @@ from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.evidence.straggling import COVERAGE_MIN, FOLLOWS_MIN, SCORE_MIN
 from gputop.doctor.facts.stated import facts_of
-from gputop.doctor.findings.finding import Fact
+from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.rules.pace.unequal_rounds import ROUNDS_TEXT, more_steps_in_a_round
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.culprit import SCORE_TEXT, SOURCES, find_culprit, waiting
@@ -31,7 +31,7 @@ def unequal_work(evidence: Evidence, group: RankGroup) -> Judgement:
         return None
     judged = waiting(group, "F03", known, *_UNEQUAL)
     if work is None or not work.unequal:
-        return judged
+        return replace(judged, finding=_not_measured(judged.finding)) if group.virtual else judged
     return Suspicion(replace(judged.finding, evidence=(_ratio(work), *judged.finding.evidence)), judged.hold_s)
 
 
@@ -45,7 +45,10 @@ F03 = Rule(
     needs=SOURCES,
     window_s=3.0,
     every_s=SELDOM_S,
-    threshold=(f"{SCORE_TEXT} explained by unequal work; or {ROUNDS_TEXT}, and more of them between two pauses (possible)"),
+    threshold=(
+        f"{SCORE_TEXT} explained by unequal work (on virtual GPUs possible if the size of the batches is unknown)",
+        f"or {ROUNDS_TEXT}, and more of them between two pauses (possible)",
+    ),
     hides=("F01", "F02", "F04", "F05", "E06"),
     mechanism=(
         "A step ends when the rank with the most work is done. With randomly drawn batches (sentences, boxes, sequences), "
@@ -68,6 +71,12 @@ _UNEQUAL = (
     "# so that all ranks get equal work in the same step",
     "All ranks have the same number of tokens or samples in each step.",
 )
+
+
+def _not_measured(finding: Finding) -> Finding:
+    """Return the finding as only possible: on cores, the times of a forward pass do not show how large its batch was."""
+    title = "The ranks' batches may differ in size: in every step, some ranks wait for another one"
+    return replace(finding, confidence="possible", title=title)
 
 
 def _ratio(work: waits.Work) -> Fact:
