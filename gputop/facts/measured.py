@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from gputop.facts.record import Key, Record, flag, number, read_number, read_whole, text, vital, whole
 from gputop.facts.rows import is_rows_of, read_rows
@@ -29,6 +29,20 @@ def _shares(value: Any) -> Mapping[int, float]:
 
 def _probes(value: Any) -> Mapping[int, tuple[Any, float | None]]:
     return {step: (row[1], read_number(row[2]) if len(row) > 2 else None) for step, row in read_rows(value, 2)}
+
+
+def _changes(value: Any) -> Sequence[Change]:
+    known = ((step, row) for step, row in read_rows(value, 4))
+    return tuple(Change(step, read_whole(row[1]) or step, read_whole(row[2]), read_whole(row[3])) for step, row in known)
+
+
+class Change(NamedTuple):
+    """What a step works on from the step ``by`` on; it changed after the step ``after``."""
+
+    after: int
+    by: int
+    parameters: int | None
+    elements: int | None
 
 
 class Batches(Record):
@@ -71,6 +85,18 @@ class Parameters(Record):
         optional=True,
     )
     dtype = text("Dtype of the probed weights; null if they have several.", null=True, optional=True)
+
+
+class Workload(Record):
+    """How much a step works on: when it changed, as where layers thaw, images get larger, or sequences longer."""
+
+    changes = Key(
+        "list of [step, step, parameters, elements]",
+        _changes,
+        is_rows_of(4),
+        "The last 32 changes, after the first of two steps and by the second: elements of the parameters that are trained, and "
+        "of the model's inputs in one step. Null: unknown.",
+    )
 
 
 class Synchronizations(Record):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gputop.facts.measured import Batches, Checkpoint, CudaMemory, Evaluation, Parameters, Synchronizations, Transfers
+from gputop.facts.measured import Batches, Checkpoint, CudaMemory, Evaluation, Parameters, Synchronizations, Transfers, Workload
 from gputop.facts.parallel import DataParallel, Ddp, Gradients, ProcessGroup, WrapperCalls
 from gputop.facts.record import Key, Record, any_text, named, number, part, parts, texts, whole
 from gputop.facts.setup import Device, Environment, Loader, Model, Optimizer, Progress, Sampler, Settings, Torch
@@ -72,6 +72,7 @@ class Facts(Record):
     process_group = part(ProcessGroup, optional=True)
     batches = part(Batches, optional=True)
     parameters = part(Parameters, optional=True)
+    workload = part(Workload, optional=True)
     synchronizations = part(Synchronizations, optional=True)
     transfers = part(Transfers, optional=True)
     cuda_memory = part(CudaMemory, optional=True)

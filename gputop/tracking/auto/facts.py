@@ -77,6 +77,7 @@ class Facts:
             "frameworks": settings.frameworks,
             "model": models.describe,
             "ddp": models.described.ddp_fact,
+            "workload": self._workload,
             "synchronizations": lambda: self._counted(Waits.synchronizations),
             "transfers": lambda: self._counted(Waits.transfers),
             "cuda_memory": self._memory,
@@ -188,6 +189,11 @@ class Facts:
         found: dict[str, Any] | None = feed.batches.fact() if feed is not None and feed.trains else None
         called = self._models.inspection.called.fact()
         return found if called is None else measured.Batches.filled(**(found or {}), called=called)
+
+    def _workload(self) -> dict[str, Any] | None:
+        workload = self._models.inspection.workload
+        workload.look(self._steps.step, self._steps.optimizers.last)
+        return workload.fact()
 
     def _parameters(self) -> dict[str, Any] | None:
         return self._probe.fact() if self._probe is not None else None

@@ -12,6 +12,7 @@ from gputop.doctor.evidence.evidence import WARM_UP_STEPS, Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings import fixes
 from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.pace.stages import STAGES_TEXT, grown_work
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.culprit import TAKEN_TEXT, taken_from
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
@@ -71,6 +72,9 @@ def slows_down(evidence: Evidence, group: RankGroup) -> Judgement:
         return None
     if course.few and (course.growth < SLOWER_OF_FEW or (course.growth < MUCH_SLOWER and _rising(course.seconds) < 1.0)):
         return None
+    work = grown_work(rank, evidence.levels(logged.run_id(group), rank.rank, course.metric).stretches, course.growth)
+    if work.explains == "all":
+        return None
     episodes = any(_EPISODE.search(name) for name in rank.metrics)
     where = f"{logged.source(group)}: {course.metric}"
     first, last = course.seconds[0], course.seconds[-1]
@@ -81,13 +85,13 @@ def slows_down(evidence: Evidence, group: RankGroup) -> Judgement:
     ]
     member = next((item for item in group.members if item.rank in (rank.rank, None)), None)
     taken = taken_from(evidence, group, member.process if member is not None else None)
-    facts += taken
+    facts += [*work.facts, *taken]
     ask = "gputop where" if group.run_id is None else f"gputop where {fixes.shell_join((group.run_id,))}"
     finding = tracked.about(
         group,
         "E10",
         "warning",
-        "possible" if episodes or taken or len(course.seconds) < PARTS else "likely",
+        "possible" if episodes or taken or work.explains == "maybe" or len(course.seconds) < PARTS else "likely",
         f"The run slows down: a step takes {course.growth:.1f} times as long as at the beginning",
         facts,
         "Something grows with the steps: a list that keeps every loss or output, a buffer that is searched completely, a "
@@ -108,7 +112,10 @@ E10 = Rule(
     from_printed=True,
     severities=("warning",),
     confidences=("likely", "possible"),
-    needs=("journal: step_s since the run began, else a throughput, or the times of its losses, in its files or output",),
+    needs=(
+        "journal: step_s since the run began, else a throughput, or the times of its losses, in its files or output",
+        "journal: workload",
+    ),
     every_s=RARELY_S,
     threshold=(
         f"over {SPAN_MIN_S:.0f} s or more ({VALUES_MIN} values of a throughput), a step takes {SLOWER:g} times as long in the "
@@ -120,11 +127,13 @@ E10 = Rule(
         f"{SLOWER_OF_FEW:g} times, and all pairs if it is less than {MUCH_SLOWER:g} times",
         f"either is {TAKEN_TEXT}, if the run logs rewards, or if it has logged {2 * PARTS_FEW} losses or a few more and the "
         f"last part takes {MUCH_SLOWER:g} times as long as the first",
+        STAGES_TEXT,
     ),
     estimated=True,
     mechanism="The script keeps something from each step and processes all of it in later steps.",
     signature="The step time has grown steadily since the run began, while the work per step stays the same.",
-    look_alike="A warm-up, which is slow at the beginning; a temporary slowdown; batches that grow on purpose.",
+    look_alike="A warm-up, which is slow at the beginning; a temporary slowdown; batches, images or sequences that grow on "
+    "purpose; layers that thaw one after the other.",
     fix="Keep numbers instead of tensors, keep only the newest values, and append to logs.",
     judge=slows_down,
 )

@@ -11,6 +11,7 @@ from gputop.tracking.auto.models.wrapping import Wrapping
 from gputop.tracking.auto.readings.batches import Called
 from gputop.tracking.auto.readings.loader import counts, first_tensor, is_integer, is_table
 from gputop.tracking.auto.readings.settings import autocast_is_on
+from gputop.tracking.auto.readings.workload import Workload
 from gputop.tracking.auto.training.state import Training
 from gputop.tracking.unseen import unseen
 from gputop.tracking.watch import SplitCounter, splits
@@ -34,6 +35,7 @@ class Inspection:
         self.wrapping = Wrapping()
         self.called = Called()
         """The sizes of recent inputs to the wrapper of this rank's model."""
+        self.workload = Workload()
         self.splits = False
         """Whether the calls of a DataParallel are being counted."""
 
@@ -42,6 +44,14 @@ class Inspection:
         try:
             with unseen(self._torch):
                 self._inspect(top, module, args, kwargs)
+        except Exception as error:  # noqa: BLE001 - the user's forward runs next, whatever its arguments are
+            self._steps.failed(error)
+
+    def note_inputs(self, args: Any, kwargs: Any) -> None:
+        """Note how large the inputs of a training call are, in a step that facts will soon report."""
+        try:
+            with unseen(self._torch):
+                self.workload.inputs.take((*args, *kwargs.values()), self._steps.step + 1)
         except Exception as error:  # noqa: BLE001 - the user's forward runs next, whatever its arguments are
             self._steps.failed(error)
 

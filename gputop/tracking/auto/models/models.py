@@ -267,6 +267,8 @@ class Models:
         steps.end_early()
         steps.do_between_steps()
         if trains:
+            if steps.step + 1 >= steps.wanted.batches_from:
+                self.inspection.note_inputs(args, kwargs)
             if top.plain and steps.loader is not None:
                 self.inspection.take_plain(top)
             else:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
+from gputop.snapshot import Snapshot
 from tests.doctor.scenes.base import Scene
 from tests.doctor.scenes.near.learning import falls, run_with, with_metrics
 from tests.doctor.scenes.near.pairs import Pair
@@ -28,6 +30,30 @@ def printed(rate: Callable[[int, int], float]) -> Scene:
     return lambda second: with_metrics(single(second, {}, metrics={"loss": falls, "throughput": rate}))
 
 
+def working(scene: Scene, *changes: list[int | None]) -> Scene:
+    """The same run, which reports when the work of its steps changed."""
+
+    def stated(second: int) -> Snapshot:
+        shot = scene(second)
+        facts = {"workload": {"changes": [list(change) for change in changes]}}
+        return replace(
+            shot,
+            runs=tuple(
+                replace(run, ranks=tuple(replace(rank, facts={**rank.facts, **facts}) for rank in run.ranks))
+                for run in shot.runs
+            ),
+        )
+
+    return stated
+
+
+def in_stages(rank: int, step: int) -> float:
+    """As long throughout a stage of 40 steps, and longer in the next."""
+    return 0.2 * 1.12 ** ((step - BEGIN) // 40) + 0.004 * (step % 5)
+
+
+EACH = [[number * 40 + BEGIN - 8 * (number > 0), number * 40 + BEGIN, 1000 * 2**number, 4096] for number in range(9)]
+"""A layer thaws at the beginning of each stage."""
 slows_down = run_at(grown)
 slower_hour = run_at(lambda rank, step: 0.3 if 200 < step < 300 else 0.2 + 0.004 * (step % 5))
 another_program_came = run_at(lambda rank, step: 0.35 + 0.01 * (step * 7 % 11) if step > 280 else 0.2 + 0.01 * (step * 7 % 11))
@@ -36,9 +62,18 @@ slow_beginning = run_at(lambda rank, step: 0.2 + 2.0 * 0.97 ** (step - BEGIN))
 rate_falls = printed(lambda rank, step: 64 / grown(rank, step))
 rate_stays = printed(lambda rank, step: 320.0 + step % 7)
 
+slows_down_while_layers_thaw = working(run_at(grown), [98, 98, 1000, 4096], [120, 128, 9000, 4096])
+slows_down_at_equal_work = working(run_at(in_stages), [98, 98, 1000, 4096])
+layers_thaw = working(run_at(in_stages), *EACH)  # type: ignore[arg-type]
+larger_images = working(run_at(grown), *([[98, 98, 1000, 4096], [170, 180, 1000, 6000], [260, 270, 1000, 9000]]))  # type: ignore[arg-type]
+thaws_all_the_time = working(run_at(grown), *([[at - 8, at, 9 * at, 4096] for at in range(106, 458, 12)]))
+
 PAIRS = (
     Pair("E10", "a slow hour that passes", slower_hour, slows_down, SECONDS),
     Pair("E10", "another program came", another_program_came, slows_down, SECONDS),
     Pair("E10", "batches that grow", larger_batches, slows_down, SECONDS),
     Pair("E10", "a slow beginning", slow_beginning, slows_down, SECONDS),
+    Pair("E10", "layers that thaw in stages", layers_thaw, slows_down_at_equal_work, SECONDS),
+    Pair("E10", "images that get larger", larger_images, slows_down_while_layers_thaw, SECONDS),
+    Pair("E10", "a layer thaws every few steps", thaws_all_the_time, slows_down, SECONDS, at_most="possible"),
 )
