@@ -296,6 +296,10 @@ class Evidence:
         """Return for how many observed seconds the process's backward threads have used no CPU; None if it has none."""
         return self._processes.no_backward_s(process)
 
+    def backward_shares(self, process: Process, span_s: float, parts: int) -> tuple[float, ...] | None:
+        """Return which share of a core a process's backward threads used in each part of the last ``span_s`` seconds."""
+        return self._processes.backward_shares(process, span_s, parts)
+
     def age_s(self, process: Process) -> float:
         """Return for how many seconds the process has run, or at least been observed."""
         return self._processes.age_s(process)

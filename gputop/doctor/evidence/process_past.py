@@ -5,15 +5,19 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from gputop.groups import compute_uses
 from gputop.snapshot import Process, Snapshot
 
 CPU_BUSY_PERCENT = 80.0
 """Above this share of a core, a process computes without a pause (docs/rules.md#a12)."""
+BACKWARD_KEPT_S = 60.0
+"""How far back the CPU time of backward threads is kept."""
 CPU_WORKS_PERCENT = 25.0
 """The share of a core, in percent, that a computing process still gets on a crowded machine (our choice)."""
 
@@ -27,6 +31,8 @@ class _Track:
     worked: bool = False
     backward_s: float = 0.0
     backward_at: float | None = None
+    backwards: deque[tuple[float, float]] = field(default_factory=deque)
+    """The CPU seconds of its backward threads at the times when they were read."""
     switches: int | None = None
     switched_at: float = 0.0
     interrupted: tuple[int, float] | None = None
@@ -78,6 +84,10 @@ class ProcessPast:
         if seconds > track.backward_s and known is not None:
             track.backward_at = self._now
         track.backward_s = seconds
+        if process.autograd_threads:
+            track.backwards.append((self._now, seconds))
+            while track.backwards[0][0] < self._now - BACKWARD_KEPT_S:
+                track.backwards.popleft()
         if process.involuntary_switches != track.switches:
             self._count_switches(track, process.involuntary_switches)
         return track
@@ -109,6 +119,19 @@ class ProcessPast:
         if track is None or track.backward_s <= 0:
             return None
         return self._now - (track.backward_at if track.backward_at is not None else track.first_seen)
+
+    def backward_shares(self, process: Process, span_s: float, parts: int) -> tuple[float, ...] | None:
+        """Return which share of a core its backward threads used in each of so many equal parts of the last ``span_s`` seconds.
+
+        None if it was not observed throughout. On a GPU, these threads launch the kernels of the backward pass.
+        """
+        track = self._track(process)
+        if track is None or not track.backwards or track.backwards[0][0] > self._now - span_s:
+            return None
+        part_s = span_s / parts
+        edges = [self._now - part_s * number for number in range(parts, -1, -1)]
+        at = [next(used for read, used in reversed(track.backwards) if read <= edge) for edge in edges]
+        return tuple((after - before) / part_s for before, after in itertools.pairwise(at))
 
     def age_s(self, process: Process) -> float:
         """Return for how many seconds the process has run, or at least been observed."""

@@ -105,6 +105,15 @@ bursts_and_nothing_busy = outside(3, main_thread_cpu_percent=30.0)
 steady_and_busy = outside(0, main_thread_cpu_percent=100.0)
 
 
+def beside_its_gpu(second: int, load: float = 12.0, backward_share: float = 0.02, **process: Any) -> Snapshot:
+    """One process without a journal or loader workers, whose main thread is busy; its GPU works now and then."""
+    backward = ((0, 5.0 + backward_share * second),)
+    changes = {"autograd_threads": backward, "main_thread_cpu_percent": 99.0, **process}
+    own = replace(untracked(4000, use(0), second=second, visible=1), **changes)
+    devices = (samples.device(0, utilization_percent=load),)
+    return samples.snapshot(second, devices=devices, processes=(own,), runs=(), points=())
+
+
 def untracked_ranks(second: int) -> Snapshot:
     processes = tuple(replace(rank(n, use(n), world=4, second=second), run_id=None, rank=n) for n in range(4))
     devices = tuple(samples.device(n) for n in range(4))
@@ -130,6 +139,16 @@ FAULTS: tuple[tuple[str, str, Scene, int], ...] = (
     ("D01", "facts of another shape", garbled, 40),
     ("D07", "a process that reads itself", reads_itself_from_a_slow_disk, 40),
     ("D02", "a quota that hurts", quota_that_hurts, 40),
+)
+POSSIBLE: tuple[tuple[str, str, Scene, int], ...] = (
+    ("D01", "a main thread that prepares batches, from outside", beside_its_gpu, 90),
+)
+LOOK_ALIKES: tuple[tuple[str, str, Scene, int], ...] = (
+    ("D01", "kernels that are launched all the time", lambda second: beside_its_gpu(second, backward_share=0.4), 90),
+    ("D01", "a GPU that works most of the time", lambda second: beside_its_gpu(second, load=55.0), 90),
+    ("D01", "a main thread that is not busy", lambda second: beside_its_gpu(second, main_thread_cpu_percent=40.0), 90),
+    ("D01", "no backward for a while", lambda second: beside_its_gpu(second, backward_share=0.1 / max(1, second)), 90),
+    ("D01", "loader workers", lambda second: beside_its_gpu(second, workers=Workers(4, 120.0, 0, 64)), 90),
 )
 HEALTHY: tuple[tuple[str, Scene, int], ...] = (
     ("a slow first batch of an epoch", first_batch_alone, 80),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gputop.doctor.evidence import windows
-from gputop.doctor.evidence.doings import Seen
+from gputop.doctor.evidence.doings import COMPUTES, Seen
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.findings import fixes, words
@@ -86,6 +86,12 @@ def prepares_by_stack(evidence: Evidence, group: RankGroup) -> Judgement:
         "What it does there does not prepare data. With gputop run, the share of phase/data in step_s is below 15%.",
     )
     return Suspicion(finding, 3.0)
+
+
+def mostly_computes(evidence: Evidence, group: RankGroup) -> bool:
+    """Return whether the main threads of all ranks are seen to compute for most of the time; False if they are not seen."""
+    found = _seen_of_all(evidence, group)
+    return bool(found) and all(seen.share(*COMPUTES) > 0.5 for _, seen in found)
 
 
 def pauses_by_stack(evidence: Evidence, group: RankGroup) -> Judgement:

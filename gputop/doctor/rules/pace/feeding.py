@@ -13,8 +13,8 @@ from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.pace.between_phases import BUSY_PERCENT, OWN_WORK_SHARE, own_work
-from gputop.doctor.rules.pace.bursts import from_outside
-from gputop.doctor.rules.pace.by_stack import DATA_SHARE, prepares_by_stack
+from gputop.doctor.rules.pace.bursts import ALONE_TEXT, computes_beside, from_outside
+from gputop.doctor.rules.pace.by_stack import DATA_SHARE, mostly_computes, prepares_by_stack
 from gputop.doctor.rules.pace.main_threads import WAITS_SHARE, waits_itself
 from gputop.doctor.rules.pace.own_times import SHARE as OWN_SHARE
 from gputop.doctor.rules.pace.own_times import waits_by_own_times
@@ -240,7 +240,10 @@ def waits_for_data(evidence: Evidence, group: RankGroup) -> Judgement:
     by_stack = prepares_by_stack(evidence, group)
     if by_stack is not None:
         return by_stack
-    return waits_itself(evidence, group) or reads_all_the_time(evidence, group) or seen
+    alone = waits_itself(evidence, group) or reads_all_the_time(evidence, group)
+    if alone is None and not mostly_computes(evidence, group):  # its stack says more than its use of the CPU
+        alone = computes_beside(evidence, group)
+    return alone or seen
 
 
 D01 = Rule(
@@ -268,6 +271,7 @@ D01 = Rule(
         "(likely)",
         f"from outside: without loader workers, the training process reads {bytes_text(int(READ_MIN_BYTES))}/s for "
         f"{READS_SPAN_S:.0f} s, and {bytes_text(int(READ_PER_CPU_S))} for each second of its main thread's CPU time (possible)",
+        ALONE_TEXT,
     ),
     hides=("E02", "E01", "E07", "D05", "B08"),
     hides_if=lambda finding: finding.confidence != "possible",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.doctor.scenes import by_hand, own_work
+from tests.doctor.scenes import by_hand, loading, own_work
 from tests.doctor.scenes.base import Scene, check_first_verdict, ids, play, verdict
 from tests.doctor.scenes.near import rounds as near_rounds
 from tests.doctor.scenes.pace import (
@@ -32,7 +32,7 @@ from tests.doctor.scenes.pace import (
     suspended,
 )
 
-ALIKE = LOOK_ALIKES + own_work.LOOK_ALIKES
+ALIKE = LOOK_ALIKES + own_work.LOOK_ALIKES + loading.LOOK_ALIKES
 
 
 @pytest.mark.parametrize(("rule", "name", "scene", "seconds"), FAULTS, ids=[f"{row[0]}-{row[1]}" for row in FAULTS])
@@ -50,6 +50,13 @@ def test_what_may_be_intentional_is_only_possible(rule: str, name: str, scene: S
     said = play(scene, seconds)
     assert {(finding.id, finding.confidence) for found in said for finding in found} == {(rule, "possible")}
     assert said[-1][0].title.endswith(" while nothing trains")
+
+
+@pytest.mark.parametrize(("rule", "name", "scene", "seconds"), loading.POSSIBLE, ids=[row[1] for row in loading.POSSIBLE])
+def test_a_main_thread_that_hardly_trains_may_prepare_the_data(rule: str, name: str, scene: Scene, seconds: int) -> None:
+    finding = play(scene, seconds)[-1][0]
+    assert (finding.id, finding.confidence) == (rule, "possible")
+    assert "its backward threads use 2% at most" in [fact.text for fact in finding.evidence]
 
 
 def test_the_line_between_the_phases_is_named_where_the_script_was_mostly_seen_there() -> None:
