@@ -38,7 +38,7 @@ ALONE_TEXT = (
 
 
 def computes_beside(evidence: Evidence, group: RankGroup) -> Judgement:
-    """Judge D01 for an untracked run whose main threads always compute, but hardly ever for a backward pass on its idle GPUs."""
+    """Judge D01 for an untracked run whose main threads always compute, but hardly for a backward pass, while its GPUs idle."""
     if group.run is not None or group.virtual or not evidence.trains(group) or not evidence.is_warm(group):
         return None
     devices = tracked.used_devices(group)
