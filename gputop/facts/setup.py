@@ -89,6 +89,10 @@ class Model(Record):
     hf_device_map = whole("Places over which Hugging Face's device map spreads the model. Null: there is none.", null=True)
     batch_norm = part(BatchNorm)
     recurrent = flag("Whether it has recurrent layers.")
+    dropout = whole("Layers that drop values while the model trains.", optional=True)
+    evaluation_mode_from = whole(
+        "Step after which it was called in evaluation mode only, though with gradients. Missing: it is not.", optional=True
+    )
     mesh = texts("Names of the dimensions of a device mesh.")
 
 

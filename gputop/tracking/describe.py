@@ -30,7 +30,7 @@ def describe_model(root: Any, mesh: list[str]) -> dict[str, Any]:
         dtypes[dtype] = dtypes.get(dtype, 0) + size
     spread = [name for name in wrappers if name != "OptimizedModule"]
     places = parts.kept(inner, "hf_device_map")
-    batch_norm, recurrent = _layers(root)
+    batch_norm, recurrent, dropout = _layers(root)
     return Model.filled(
         class_=type(inner).__name__,
         wrapper=spread[0] if spread else (wrappers[0] if wrappers else None),
@@ -44,6 +44,7 @@ def describe_model(root: Any, mesh: list[str]) -> dict[str, Any]:
         hf_device_map=len({str(place) for place in places.values()}) if isinstance(places, Mapping) else None,
         batch_norm=batch_norm,
         recurrent=recurrent,
+        dropout=dropout,
         mesh=mesh or next((names for names in map(_mesh_of, parameters[:1]) if names), []),
     )
 
@@ -64,10 +65,10 @@ def unwrap(root: Any) -> tuple[list[str], Any]:
     return wrappers, inner
 
 
-def _layers(root: Any) -> tuple[dict[str, Any], bool]:
-    """Return what the fact says of BatchNorm layers, and whether there are recurrent ones."""
+def _layers(root: Any) -> tuple[dict[str, Any], bool, int]:
+    """Return what the fact says of BatchNorm layers, whether there are recurrent ones, and how many drop values."""
     kinds: dict[type, frozenset[str]] = {}
-    layers = synced = frozen = 0
+    layers = synced = frozen = dropout = 0
     recurrent = False
     for module in parts.modules(root):
         cls = type(module)
@@ -79,7 +80,8 @@ def _layers(root: Any) -> tuple[dict[str, Any], bool]:
             synced += "SyncBatchNorm" in names
             frozen += root.training and not module.training
         recurrent = recurrent or "RNNBase" in names
-    return BatchNorm.filled(layers=layers, synced=synced, frozen=frozen), recurrent
+        dropout += "_DropoutNd" in names and bool(module.__dict__.get("p"))
+    return BatchNorm.filled(layers=layers, synced=synced, frozen=frozen), recurrent, dropout
 
 
 def _mesh_of(parameter: Any) -> list[str]:

@@ -20,6 +20,7 @@ from gputop.tracking.auto.models.described import DescribedModel
 from gputop.tracking.auto.models.evaluations import Evaluations
 from gputop.tracking.auto.models.inspection import Inspection
 from gputop.tracking.auto.models.late_roots import LateRoots
+from gputop.tracking.auto.models.modes import Modes
 from gputop.tracking.auto.models.roots import find_roots
 from gputop.tracking.auto.models.searches import Searches, weights_of
 from gputop.tracking.auto.models.wrapping import Wrapping
@@ -70,6 +71,7 @@ class Models:
         """The numbers of the optimizers that step on parameters of a DDP."""
         self.inspection.begin_run()
         self._evaluations = Evaluations(self._torch)
+        self._modes = Modes()
         self._training = 1
         """Which of several consecutive trainings the modules belong to."""
         self.searches = Searches()
@@ -195,7 +197,8 @@ class Models:
         """
         if self.described.is_unknown() and self._late_roots.over:
             raise LookupError("gc.freeze() hides the modules from a search, and no call of one with all weights was seen")
-        return self.described.fact()
+        found, modes = self.described.fact(), self._modes.look(self._steps.step)
+        return None if found is None else {**found, **modes}
 
     def judges_ddp(self) -> bool:
         """Return whether it is known which backwards a DDP reduced: calls of it, or calls that bypass it, are observed."""
@@ -263,7 +266,10 @@ class Models:
             or self._traces()
         ):
             return onward(*args, **kwargs)
-        trains = module.training and self._grad_enabled()
+        gradients = self._grad_enabled()
+        trains = module.training and gradients
+        if gradients:
+            self._modes.called(trains)
         steps.end_early()
         steps.do_between_steps()
         if trains:

@@ -1,0 +1,93 @@
+"""A model that is trained in evaluation mode (J07): its dropout is off, and its BatchNorm keeps old statistics."""
+
+from __future__ import annotations
+
+from gputop import units
+from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.rank_groups import RankGroup
+from gputop.doctor.facts.stated import facts_of
+from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
+from gputop.snapshot import Rank
+
+STEPS_MIN = 100
+"""So many steps in evaluation mode are no short phase (our choice)."""
+
+
+def trains_in_evaluation_mode(evidence: Evidence, group: RankGroup) -> Judgement:
+    """J07: the model is called only in evaluation mode, though its weights are trained, and that makes a difference."""
+    rank = next((item for item in tracked.ranks_of(group) if _affected(item)), None)
+    if rank is None or not evidence.progressing(group):
+        return None
+    model = facts_of(rank).model
+    since, steps = (model.evaluation_mode_from if model is not None else None), rank.steps_taken
+    if model is None or since is None or steps is None or steps - since < STEPS_MIN:
+        return None
+    changed = since > 0
+    parts = [
+        text
+        for number, text in (
+            (model.dropout, "dropout layers, which drop nothing"),
+            (model.batch_norm.layers if model.batch_norm is not None else 0, "BatchNorm layers, which keep their statistics"),
+        )
+        if number
+    ]
+    facts = [
+        Fact(
+            f"every call of the model since step {units.count(since)} was in evaluation mode, for {units.count(steps - since)} "
+            "steps",
+            steps - since,
+            "journal: model",
+        ),
+        Fact(f"it has {' and '.join(parts)}", model.dropout or 0, "journal: model"),
+    ]
+    if changed:
+        facts.append(Fact("before, it was in training mode", since, "journal: model"))
+    finding = tracked.about(
+        group,
+        "J07",
+        "warning",
+        "likely" if changed else "possible",
+        "The model is trained in evaluation mode" + (f" since about step {units.count(since)}" if changed else ""),
+        facts,
+        "The script calls model.eval() before an evaluation, and model.train() only once, before all epochs."
+        if changed
+        else "Nothing calls model.train(): a model that Transformers loads with from_pretrained is in evaluation mode.",
+        "for epoch in range(epochs):\n    model.train()  # in each epoch: the evaluation leaves the model in eval()",
+        "Dropout and BatchNorm are meant to be off, as in some fine-tuning.",
+    )
+    return Suspicion(finding, 5.0)
+
+
+def _affected(rank: Rank) -> bool:
+    """Return whether training and evaluation mode differ for a rank's model, and it is in the latter."""
+    model = facts_of(rank).model
+    if model is None or model.evaluation_mode_from is None:
+        return False
+    return bool(model.dropout or (model.batch_norm is not None and model.batch_norm.layers))
+
+
+J07 = Rule(
+    id="J07",
+    order=1710,
+    family="learning",
+    title="The model is trained in evaluation mode",
+    severities=("warning",),
+    confidences=("likely", "possible"),
+    needs=("journal: model",),
+    every_s=RARELY_S,
+    threshold=(
+        f"for {STEPS_MIN} steps, all calls of the model with gradients are in evaluation mode, after some in training mode "
+        "(likely) or from the start on (possible), and it has BatchNorm or dropout layers"
+    ),
+    hides=("B13", "E07"),
+    mechanism=(
+        "In evaluation mode, dropout drops nothing, and BatchNorm normalizes with old statistics, which no longer follow the "
+        "weights."
+    ),
+    signature="The model overfits, or its loss jumps after the first evaluation, and nothing fails.",
+    look_alike="An evaluation with gradients between two epochs; BatchNorm layers alone that are frozen on purpose.",
+    fix="Call model.train() at the beginning of each epoch.",
+    judge=trains_in_evaluation_mode,
+)

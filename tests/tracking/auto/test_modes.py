@@ -1,0 +1,59 @@
+"""In which mode a model is called: a script that forgets ``model.train()`` after its evaluation, and what is none."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from gputop.facts.setup import Model
+from gputop.tracking.auto.models.modes import Modes
+from tests.tracking.auto.test_auto import RUN
+from tests.tracking.kit import Home, home
+
+pytestmark = pytest.mark.warm
+assert home
+
+SCRIPT = """
+import time, torch
+torch.set_num_threads(1)
+net = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Dropout(0.5), torch.nn.Linear(4, 1))
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+began = time.monotonic()
+for step in range(100_000):
+    if step == 30:
+        net.eval()
+        CALL
+    TRAIN
+    net(torch.ones(8, 4)).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    time.sleep(0.01)
+    if time.monotonic() > began + 6:
+        break
+"""
+
+
+@pytest.mark.parametrize(("train", "stays"), [("pass", True), ("net.train()", False)])
+def test_a_model_that_stays_in_evaluation_mode_is_known(home: Home, train: str, stays: bool) -> None:
+    script = SCRIPT.replace("TRAIN", train).replace("CALL", "net(torch.ones(8, 4))")
+    code, out, err = home.run(script, command=(*RUN, sys.executable))
+    assert code == 0, out + err
+    (rank,) = home.only_run().ranks
+    model = Model(rank.facts["model"])
+    assert model.dropout == 1
+    assert (model.evaluation_mode_from is not None) == stays
+    assert rank.steps_taken is not None
+    assert (model.evaluation_mode_from or 0) < rank.steps_taken
+
+
+def test_one_call_in_training_mode_refutes_it() -> None:
+    modes = Modes()
+    modes.called(trains=True)
+    assert modes.look(40) == {}
+    modes.called(trains=False)
+    assert modes.look(80) == {"evaluation_mode_from": 40}
+    assert modes.look(120) == {"evaluation_mode_from": 40}, "no call says nothing"
+    modes.called(trains=False)
+    modes.called(trains=True)
+    assert modes.look(160) == {}
