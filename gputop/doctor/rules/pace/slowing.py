@@ -12,10 +12,10 @@ from gputop.doctor.evidence.evidence import WARM_UP_STEPS, Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings import fixes
 from gputop.doctor.findings.finding import Fact
-from gputop.doctor.rules.pace.stages import STAGES_TEXT, grown_work
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.culprit import TAKEN_TEXT, taken_from
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.stages import STAGES_TEXT, grown_work
 from gputop.levels import Stretch, is_rate
 from gputop.snapshot import Rank
 
