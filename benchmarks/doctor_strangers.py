@@ -157,8 +157,10 @@ def _live(args: argparse.Namespace, named: Sequence[Half], gpu: bool) -> list[Ro
     from _stranger_programs import ALL, watch
     from open_half import (
         apart_and_anew,
+        as_configured,
         held_back,
         in_plain_sight,
+        in_stages,
         left_silent,
         like_faults,
         means_nothing,
@@ -192,6 +194,8 @@ def _live(args: argparse.Namespace, named: Sequence[Half], gpu: bool) -> list[Ro
         in_plain_sight,
         left_silent,
         means_nothing,
+        as_configured,
+        in_stages,
         on_a_gpu,
     )
     opened_programs = [program for part in opened_parts for program in part.PROGRAMS]
