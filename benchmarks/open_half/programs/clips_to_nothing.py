@@ -10,7 +10,7 @@ torch.set_num_threads(1)
 x = torch.randn(4096, 48)
 y = (x[:, :6] * torch.arange(1, 7)).argmax(1)
 loader = DataLoader(TensorDataset(x, y), cfg.batch, shuffle=True)
-net = nn.Sequential(nn.Linear(48, 256), nn.ReLU(), nn.Dropout(.1), nn.Linear(256, 6))
+net = nn.Sequential(nn.Linear(48, 1500), nn.ReLU(), nn.Dropout(.1), nn.Linear(1500, 6))
 opt = torch.optim.SGD(net.parameters(), cfg.lr, cfg.momentum)
 for epoch in range(cfg.epochs):
     total = 0.0

@@ -75,7 +75,8 @@ def slows_down(evidence: Evidence, group: RankGroup) -> Judgement:
     work = grown_work(rank, evidence.levels(logged.run_id(group), rank.rank, course.metric).stretches, course.growth)
     if work.explains == "all":
         return None
-    episodes = any(_EPISODE.search(name) for name in rank.metrics)
+    # How much a step of an untracked run works on is unknown: layers may thaw, or sequences get longer.
+    unsure = group.run is None or work.explains == "maybe" or any(_EPISODE.search(name) for name in rank.metrics)
     where = f"{logged.source(group)}: {course.metric}"
     first, last = course.seconds[0], course.seconds[-1]
     facts = [
@@ -91,7 +92,7 @@ def slows_down(evidence: Evidence, group: RankGroup) -> Judgement:
         group,
         "E10",
         "warning",
-        "possible" if episodes or taken or work.explains == "maybe" or len(course.seconds) < PARTS else "likely",
+        "possible" if unsure or taken or len(course.seconds) < PARTS else "likely",
         f"The run slows down: a step takes {course.growth:.1f} times as long as at the beginning",
         facts,
         "Something grows with the steps: a list that keeps every loss or output, a buffer that is searched completely, a "
@@ -125,8 +126,8 @@ E10 = Rule(
         f"previous one, by {SLOWER_OF_FEW:g} or {MUCH_SLOWER:g} times in all",
         f"the same from {VALUES_FEW} values, or by the times of an untracked run's losses over {SPAN_IF_CLEAR_S:.0f} s: "
         f"{SLOWER_OF_FEW:g} times, and all pairs if it is less than {MUCH_SLOWER:g} times",
-        f"either is {TAKEN_TEXT}, if the run logs rewards, or if it has logged {2 * PARTS_FEW} losses or a few more and the "
-        f"last part takes {MUCH_SLOWER:g} times as long as the first",
+        f"either is {TAKEN_TEXT}, if the run is untracked, if it logs rewards, or if it has logged {2 * PARTS_FEW} losses or a "
+        f"few more and the last part takes {MUCH_SLOWER:g} times as long as the first",
         STAGES_TEXT,
     ),
     estimated=True,

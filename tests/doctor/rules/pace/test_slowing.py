@@ -46,6 +46,7 @@ def test_others_that_take_its_cores_may_be_why_a_run_slows_down(per_s: int, conf
 def test_the_printed_throughput_of_an_untracked_run_shows_it_too() -> None:
     finding = told(only_shown(scenes.rate_falls, {"source": "log"}))
     assert finding.evidence[0].source == "its output: throughput"
+    assert finding.confidence == "possible", "nothing shows how much its steps do"
     assert finding.evidence[0].text.startswith("throughput 2")
     assert "E10" not in ids(play(only_shown(scenes.rate_stays, {"source": "log"}), scenes.SECONDS)[-1])
 
