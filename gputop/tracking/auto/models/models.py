@@ -24,6 +24,7 @@ from gputop.tracking.auto.models.modes import Modes
 from gputop.tracking.auto.models.roots import find_roots
 from gputop.tracking.auto.models.searches import Searches, weights_of
 from gputop.tracking.auto.models.wrapping import Wrapping
+from gputop.tracking.auto.readings.workload import Workload
 from gputop.tracking.auto.training.state import Training
 from gputop.tracking.describe import defines_forward, describe_optimizer
 from gputop.tracking.journal.handlers import let_through
@@ -55,7 +56,7 @@ class Models:
         """The ids of the weights of the optimizers that were last searched for, by number."""
         self.begin_run()
         publish(self)
-        exclude(torch, Models, DescribedModel, Evaluations, Inspection, LateRoots, Searches, Wrapping)
+        exclude(torch, Models, DescribedModel, Evaluations, Inspection, LateRoots, Modes, Searches, Workload, Wrapping)
         no_compile(torch, Models.timed, inside=False)
 
     def begin_run(self) -> None:
