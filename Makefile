@@ -86,6 +86,7 @@ format: $(VENV)/.developed
 docs: $(VENV)/.developed
 	$(BIN)/python -m gputop.doctor.rulebook > docs/rules.md
 	$(BIN)/python -m gputop.facts.page > docs/facts.md
+	$(BIN)/python -m gputop.cli.settings_page > docs/settings.md
 	$(BIN)/python -m tests.house.walls
 
 # The peers of the benchmarks. gputop itself needs none of them.

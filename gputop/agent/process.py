@@ -19,7 +19,10 @@ CHANGES = "--changes"
 """The agent's option for a reader of the same version that reads every line: leave out what has not changed."""
 WHOLE: dict[str, object] = {"whole": True}
 """The command that requests a complete line."""
-_OF_THE_SCREEN = ("--ascii", "--no-color", "--no-mouse", "--readonly")
+OF_THE_SCREEN = frozenset(
+    f"--{no}{name}" for no in ("", "no-") for name in ("ascii", "color", "mouse", "readonly", "host", "virtual")
+) - {"--host", "--virtual"}
+"""The options without a value that a sampler of this machine need not know."""
 _waiting: subprocess.Popen[bytes] | None = None
 
 
@@ -66,9 +69,9 @@ def _of_the_dashboard(words: Sequence[str]) -> list[str] | None:
             kept += [word, next(left, "")]
         elif word == "--theme":
             next(left, None)
-        elif word == "--no-nccl-ras":
+        elif word in ("--no-nccl-ras", "--nccl-ras"):
             kept.append(word)
-        elif word not in _OF_THE_SCREEN:
+        elif word not in OF_THE_SCREEN:
             return None
     return kept
 

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING
 from gputop.cli import hosts
 from gputop.cli.output.terminal import output_errors
 from gputop.cli.sampling import gpus_of, interval_of, when_to_ask
-from gputop.errors import EXIT_NO_GPU, EXIT_OK, NoGpuError, UsageError
+from gputop.errors import EXIT_NO_GPU, EXIT_OK, GputopError, NoGpuError, UsageError
 from gputop.terminal_text import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from gputop.agent.sampler import Sampler
+    from gputop.hosts.prometheus.watch import Watch
+    from gputop.snapshot import Problem
     from gputop.tui.state.settings import Settings
 
 
@@ -98,63 +100,67 @@ def stream(options: argparse.Namespace) -> int:
     return leave(sampler, EXIT_NO_GPU if sampler.source.name == "none" else EXIT_OK)
 
 
-def _settings(options: argparse.Namespace) -> Settings:
-    """Return the saved settings, overridden by the command line."""
-    import dataclasses
-    import os
-
-    from gputop.tui.state.settings_file import load_settings
-
-    if options.config:
-        # The settings screen saves to where places.config_path() points.
-        os.environ["GPUTOP_CONFIG"] = str(options.config)
-    saved = load_settings()
-    return dataclasses.replace(
-        saved,
-        interval_s=interval_of(options, saved.interval_s),
-        theme=options.theme or saved.theme,
-        ascii=options.ascii or saved.ascii,
-        color=saved.color and not options.no_color and not os.environ.get("NO_COLOR"),
-        mouse=saved.mouse and not options.no_mouse,
-        readonly=options.readonly or saved.readonly,
-        nccl_ras=saved.nccl_ras and options.ask_nccl != "never",
-        gpus=gpus_of(options) or saved.gpus,
-    )
-
-
 def screen(options: argparse.Namespace) -> int:
     """Show the dashboard."""
     from gputop.agent.live import LiveFeed
-    from gputop.agent.process import take_early
+    from gputop.agent.process import end_early, take_early
+    from gputop.cli.defaults import settings_of, take_machines
 
-    settings = _settings(options)
+    settings = settings_of(options)
+    problems: list[Problem] = []
+    setting = take_machines(options, settings)
     if hosts.asked(options):
-        return _screen_of_hosts(options, settings)
+        end_early()
+        machines = _machines(options, settings, setting, problems)
+        if machines is not None:
+            return _screen_of_hosts(options, *machines)
     arguments = ["-i", f"{settings.interval_s}s"]
-    if options.virtual is not None:
-        arguments += ["--virtual", str(options.virtual)]
+    if settings.virtual is not None:
+        arguments += ["--virtual", str(settings.virtual)]
     if settings.gpus:
         arguments += ["-g", ",".join(settings.gpus)]
-    if not settings.nccl_ras:
-        arguments.append("--no-nccl-ras")
+    if options.ask_nccl is not None or not settings.nccl_ras:
+        arguments.append("--nccl-ras" if settings.nccl_ras else "--no-nccl-ras")
+    if settings.virtual is not None:
+        end_early()
     # The driver starts in the agent while Textual is still being imported here.
-    feed = LiveFeed(arguments, first_look=options.virtual is None and not settings.gpus, process=take_early())
+    first_look = settings.virtual is None and not settings.gpus
+    feed = LiveFeed(arguments, first_look=first_look, process=take_early())
     from gputop.tui.start import run_app
 
-    return run_app(feed, settings)
+    return run_app(feed, settings, problems=problems)
 
 
-def _screen_of_hosts(options: argparse.Namespace, settings: Settings) -> int:
+def _machines(
+    options: argparse.Namespace, settings: Settings, setting: str | None, problems: list[Problem]
+) -> tuple[Sequence[str], Watch | None, Settings] | None:
+    """Return the named hosts, the Prometheus server and the settings for so many.
+
+    If a ``setting`` names them and they cannot be found, such as the nodes of a job that has ended, note that as a problem, and
+    return None.
+    """
     from dataclasses import replace
 
+    try:
+        names = hosts.named_of(options)
+        if options.interval is None:
+            settings = replace(settings, interval_s=hosts.screen_interval_s(settings.interval_s, len(names)))
+        return names, hosts.watch_of(options, settings.interval_s), settings
+    except GputopError as error:
+        if setting is None:
+            raise
+        from gputop.snapshot import Problem
+        from gputop.tui.state.settings_file import place_of
+
+        problems.append(Problem("settings", f"{place_of(setting)}: {error.message}", "This machine is shown."))
+        return None
+
+
+def _screen_of_hosts(options: argparse.Namespace, names: Sequence[str], watch: Watch | None, settings: Settings) -> int:
     from gputop.hosts.feed import feeds_of
 
-    names = hosts.named_of(options)
-    if options.interval is None:
-        settings = replace(settings, interval_s=hosts.screen_interval_s(settings.interval_s, len(names)))
     # The settings file names GPUs of this machine.
     source = hosts.source_words(options, gpus_of(options), ask_nccl=settings.nccl_ras)
-    watch = hosts.watch_of(options, settings.interval_s)
     with contextlib.ExitStack() as stack:
         transport = stack.enter_context(hosts.reached(options, screen=True)) if names else None
         feeds = feeds_of(hosts.links_of(names, transport, hosts.agent_words(settings.interval_s, source), watch))
@@ -197,9 +203,10 @@ def replay(options: argparse.Namespace) -> int:
         for snapshot in read_recording(options.file):
             print(snapshot.to_json())
         return EXIT_OK
+    from gputop.cli.defaults import settings_of
     from gputop.tui.start import run_app
 
-    return run_app(ReplayFeed(options.file, options.speed), _settings(options))
+    return run_app(ReplayFeed(options.file, options.speed), settings_of(options))
 
 
 def record(options: argparse.Namespace) -> int:

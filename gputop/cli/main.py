@@ -14,6 +14,8 @@ from gputop.terminal_text import printable
 
 _OVER_HOSTS = (None, "record", "launch", "jobs", "logs", "stop", "runs")
 """The commands that read ``-H`` themselves; None stands for no command."""
+_OF_SETTINGS = ("record", "export", "doctor", "where", "selftest", "pick")
+"""The commands that read the settings file, besides the line without a command."""
 _OF_PROMETHEUS = (None, "record", "doctor")
 """The commands that can ask a Prometheus server."""
 
@@ -86,6 +88,8 @@ def _dispatch(options: argparse.Namespace) -> int:
         "replay": machine.replay,
         "agent": sampling.agent,
     }
+    if options.command in _OF_SETTINGS:
+        _say_settings(options)
     if options.command == "run":
         raise UsageError("gputop run takes no options before the word run.", "Write gputop run [--name N] -- CMD.")
     if options.command not in _OF_PROMETHEUS and options.prometheus is not None:
@@ -100,6 +104,7 @@ def _dispatch(options: argparse.Namespace) -> int:
     if options.command:
         return commands[options.command](options)
     if options.stream:
+        _say_settings(options)
         return machine.stream(options)
     if options.json and not options.once and sys.stdout.isatty():
         raise UsageError("--json prints one reading.", "Write gputop --once --json, or --stream for one per interval.")

@@ -5,13 +5,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 from gputop.cli.arguments.help import Parser
-from gputop.cli.arguments.shared import add_hosts, add_reading
+from gputop.cli.arguments.shared import add_hosts, add_look, add_reading
 from gputop.errors import UsageError
-from gputop.tui.state.settings import THEMES
 
 
 def build_parser(only: Literal["", "agent"] | None = None) -> argparse.ArgumentParser:
@@ -38,13 +36,7 @@ def build_parser(only: Literal["", "agent"] | None = None) -> argparse.ArgumentP
     parser.add_argument("-n", "--count", type=int, metavar="N", help="with --stream: stop after N objects")
     add_reading(parser, default=True)
     add_hosts(parser, default=True, reads=True)
-    look = parser.add_argument_group("look")
-    look.add_argument("--theme", choices=THEMES, help="colors (auto follows COLORFGBG and TERM; colorblind: blue and orange)")
-    look.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
-    look.add_argument("--no-color", action="store_true", help="no colors (also NO_COLOR=1)")
-    look.add_argument("--no-mouse", action="store_true", help="leave the mouse to the terminal, for selecting text")
-    look.add_argument("--readonly", action="store_true", help="never start or stop anything")
-    look.add_argument("--config", type=Path, metavar="FILE", help="settings file")
+    add_look(parser)
     if only == "":
         parser.set_defaults(command=None)
         return parser

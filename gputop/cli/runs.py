@@ -65,7 +65,7 @@ def runs(
 
         run, points = read_run(options.run, READ_POINTS)
         others = [read_run(name, READ_POINTS) for name in options.others]
-        color = not options.no_color
+        color = options.color is not False
         print_colored(
             plot(
                 run,
@@ -75,7 +75,7 @@ def runs(
                 width=options.width,
                 height=options.height,
                 color=color,
-                ascii_only=options.ascii,
+                ascii_only=bool(options.ascii),
             )
         )
     elif options.runs_command == "import":

@@ -22,6 +22,7 @@ _FLAGS: dict[str, tuple[str, Any]] = {
     CHANGES: ("changes", True),
     "--no-stand-in": ("no_stand_in", True),
     "--no-nccl-ras": ("ask_nccl", "never"),
+    "--nccl-ras": ("ask_nccl", "stood still"),
 }
 _VALUES = {"-i": "interval", "--interval": "interval", "-g": "gpus", "--gpus": "gpus"}
 
@@ -59,7 +60,7 @@ def agent(options: argparse.Namespace) -> int:
 
     interval_s, gpus = interval_of(options), gpus_of(options)
     if options.first_look:  # started by the dashboard before it has read the settings
-        saved = load_settings()
+        saved = load_settings(names=("interval_s", "gpus"))
         interval_s, gpus = interval_of(options, saved.interval_s), gpus or saved.gpus
     with output_errors():
         return agent_main(
@@ -90,7 +91,8 @@ def interval_of(options: argparse.Namespace, fallback: float = 1.0) -> float:
 
 def gpus_of(options: argparse.Namespace) -> tuple[str, ...]:
     """Return the GPUs that ``--gpus`` names; empty for all."""
-    return tuple(part for part in (options.gpus or "").split(",") if part)
+    named = tuple(part for part in (options.gpus or "").split(",") if part)
+    return () if named == ("all",) else named
 
 
 def when_to_ask(options: argparse.Namespace) -> WhenToAsk:
@@ -98,4 +100,4 @@ def when_to_ask(options: argparse.Namespace) -> WhenToAsk:
     from gputop.tui.state.settings_file import load_settings
 
     chosen: WhenToAsk | None = options.ask_nccl
-    return chosen or ("stood still" if load_settings(options.config).nccl_ras else "never")
+    return chosen or ("stood still" if load_settings(options.config, ("nccl_ras",)).nccl_ras else "never")

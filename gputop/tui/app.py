@@ -71,7 +71,7 @@ class GputopApp(WatchingApp):
         self.over: HostJobs | None = None
         """The hosts that the launch screen starts jobs on; None: this machine."""
         self.keeper = keeper
-        self._settings_problems = loaded.problems
+        self.settings_problems = loaded.problems
         for theme in THEMES:
             self.register_theme(theme)
         # Set before the first frame, because Textual fixes its color filters there.
@@ -100,7 +100,7 @@ class GputopApp(WatchingApp):
         if self.keeper.problem is not None:
             what = f"{self.keeper.problem} How you arrange the screens is not kept until you move it away."
             self.notify(what, severity="warning", timeout=SETTINGS_PROBLEM_S)
-        for problem in self._settings_problems:
+        for problem in self.settings_problems:
             self.notify(f"{problem.message} {problem.hint}", severity="warning", timeout=SETTINGS_PROBLEM_S)
 
     def action_draw_anew(self) -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from gputop.doctor.findings.reaching import Reach
     from gputop.hosts.feed import HostFeed
     from gputop.over_hosts.watched import HostJobs
+    from gputop.snapshot import Problem
     from gputop.tui.app import GputopApp
     from gputop.tui.first_picture import FirstPicture
     from gputop.tui.hosts_app import More
@@ -32,8 +33,10 @@ FRAMES_PER_S = "15"
 """Keys still feel immediate, and a burst of changes becomes one frame: a slow link gets few, small writes."""
 
 
-def run_app(feed: Feed, settings: Settings, over: HostJobs | None = None) -> int:
+def run_app(feed: Feed, settings: Settings, over: HostJobs | None = None, problems: Sequence[Problem] = ()) -> int:
     """Run the screen of one machine until the user quits; return the exit code. ``over``: where its launch screen starts jobs.
+
+    ``problems`` with the settings are shown at start, after those of the file.
 
     Raises:
         GputopError: there is no terminal to read keys from.
@@ -44,6 +47,7 @@ def run_app(feed: Feed, settings: Settings, over: HostJobs | None = None) -> int
 
         found = GputopApp(feed, settings)
         found.over = over
+        found.settings_problems += tuple(problems)
         return found
 
     return _run(app, feed.close, settings, lambda settings: _first_picture(feed, settings), [feed])

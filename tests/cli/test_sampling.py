@@ -24,6 +24,13 @@ def test_what_is_read_without_the_parser_is_what_the_parser_reads(number: int) -
         assert {name: getattr(ours, name) for name in USED} == {name: getattr(parsed, name) for name in USED}, words
 
 
+def test_the_sampler_is_asked_to_ask_nccl_whatever_the_settings_say() -> None:
+    for words in (["--nccl-ras"], ["--no-nccl-ras"]):
+        ours, parsed = screen_options(words), parse(["agent", *words])
+        assert ours is not None
+        assert ours.ask_nccl == parsed.ask_nccl
+
+
 @pytest.mark.parametrize("words", ["--help", "-i", "-i --changes", "-i2", "--interval=2", "--virtual 2", "-i 1 more"])
 def test_other_words_are_left_to_the_parser(words: str) -> None:
     assert screen_options(words.split()) is None

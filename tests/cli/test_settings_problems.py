@@ -22,7 +22,7 @@ def test_one_reading_says_it_on_standard_error(tmp_path: Path) -> None:
     )
     assert said.returncode == 0
     assert said.stdout.startswith("{")
-    assert "interval_s = 'abc' is not" in said.stderr
+    assert "line 1: interval_s must be a number of seconds from 0.1 to 3600, not 'abc'. The default is used." in said.stderr
     assert "'nonsense' is not a gputop setting. It is ignored." in said.stderr
 
 

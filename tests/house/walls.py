@@ -156,7 +156,7 @@ _TABLE = {
     "selftest": "ground agent doctor gputop sources sources/nvml",
     "export": "ground agent doctor doctor/findings",
     # The screens: they draw what the stream and the doctor say.
-    "tui/state": "ground agent doctor doctor/findings history hosts joined",
+    "tui/state": "ground agent doctor doctor/findings history hosts hosts/prometheus joined",
     "tui/drawing/charts": "units",
     "tui/drawing": "ground history tui/drawing/charts tui/state",
     "tui/drawing/doctor": "ground doctor/findings tui/drawing tui/state",
@@ -193,7 +193,7 @@ _TABLE = {
         " tui/screens/hosts tui/screens/launch tui/screens/profile tui/screens/run tui/state tui/terminal tui/widgets"
     ),
     # The command line: passes each command to the package that executes it.
-    "cli/arguments": "agent errors",
+    "cli/arguments": "agent errors tui/state",
     "cli/across": "ground doctor doctor/findings hosts jobs joined over_hosts recipes",
     "cli/doctor": (
         "ground agent cli/arguments cli/stored doctor doctor/findings doctor/logs/meaning doctor/preflight jobs/output sources"

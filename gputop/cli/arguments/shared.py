@@ -6,26 +6,23 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from gputop.tui.state.setting_table import SETTINGS
+from gputop.tui.state.settings import THEMES
+
 
 def add_reading(parser: argparse.ArgumentParser, default: bool = False, *, asks: bool = False) -> None:
     """Add the options that the dashboard and the commands that read this machine share; a command's own value wins.
 
-    ``asks`` adds the option that asks NCCL now.
+    ``default``: for the line without a command, which also has the options that turn a setting off. ``asks`` adds the option
+    that asks NCCL now.
     """
     unset: Any = None if default else argparse.SUPPRESS
-    parser.add_argument(
-        "-i", "--interval", default=unset, metavar="TIME", help="time between readings: 1, 500ms, 2s (default 1s)"
-    )
-    parser.add_argument("-g", "--gpus", default=unset, metavar="LIST", help="only these GPUs: comma-separated indices or UUIDs")
-    parser.add_argument(
-        "--virtual",
-        default=unset,
-        nargs="?",
-        const=0,
-        type=int,
-        metavar="N",
-        help="virtual GPUs (CPU work) instead of real ones",
-    )
+    parser.add_argument("-i", "--interval", default=unset, metavar="TIME", help=SETTINGS["interval_s"].what)
+    parser.add_argument("-g", "--gpus", default=unset, metavar="LIST", help=SETTINGS["gpus"].what)
+    virtual = parser.add_mutually_exclusive_group()
+    virtual.add_argument("--virtual", default=unset, nargs="?", const=0, type=int, metavar="N", help=SETTINGS["virtual"].what)
+    if default:
+        virtual.add_argument("--no-virtual", action="store_true", help="real GPUs, whatever the settings file says")
     nccl = parser.add_mutually_exclusive_group()
     nccl.add_argument(
         "--no-nccl-ras",
@@ -33,7 +30,15 @@ def add_reading(parser: argparse.ArgumentParser, default: bool = False, *, asks:
         const="never",
         dest="ask_nccl",
         default=unset,
-        help="never ask NCCL's RAS service (default: only about runs that seem to hang)",
+        help="never ask NCCL's RAS service",
+    )
+    nccl.add_argument(
+        "--nccl-ras",
+        action="store_const",
+        const="stood still",
+        dest="ask_nccl",
+        default=unset,
+        help=SETTINGS["nccl_ras"].what,
     )
     if asks:
         nccl.add_argument(
@@ -50,25 +55,28 @@ def add_hosts(parser: argparse.ArgumentParser, default: bool = False, *, reads: 
     """Add the options that name and reach other machines. ``reads``: the command only reads, so Prometheus may be asked."""
     unset: Any = None if default else argparse.SUPPRESS
     hosts = parser.add_argument_group("other machines")
-    hosts.add_argument(
-        "-H", "--host", default=unset, metavar="LIST", help="hosts to use instead of this machine, over ssh: a,me@b,n[1-8]"
-    )
-    hosts.add_argument("--hosts", type=Path, default=unset, metavar="FILE", help="a file of hosts: one name or list per line")
-    hosts.add_argument("--slurm", default=unset, metavar="JOB", help="the nodes of a Slurm job, through srun")
-    hosts.add_argument(
-        "--pods", default=unset, metavar="LABELS", help="the pods with these labels, e.g. app=train, through kubectl"
-    )
-    hosts.add_argument(
-        "--via", default=unset, metavar="CMD", help="how to reach a host, e.g. 'kubectl exec -i {host} --' (default ssh)"
-    )
-    hosts.add_argument("--remote", default=unset, metavar="CMD", help="the gputop command on the hosts, if it is not on PATH")
+
+    def add(name: str, metavar: str, *short: str, **more: Any) -> None:
+        option = f"--{name.replace('_', '-')}"
+        hosts.add_argument(*short, option, default=unset, metavar=metavar, help=SETTINGS[name].what, **more)
+
+    add("host", "LIST", "-H")
+    add("hosts", "FILE", type=Path)
+    add("slurm", "JOB")
+    add("pods", "LABELS")
+    add("via", "CMD")
+    add("remote", "CMD")
     if reads:
-        hosts.add_argument(
-            "--prometheus",
-            default=unset,
-            metavar="URL",
-            help="the GPUs that this Prometheus server knows, e.g. http://prom:9090",
-        )
-        hosts.add_argument(
-            "--prometheus-auth", type=Path, default=unset, metavar="FILE", help="a file with its user:password, or a token"
-        )
+        add("prometheus", "URL")
+        add("prometheus_auth", "FILE", type=Path)
+    if default:
+        hosts.add_argument("--no-host", action="store_true", help="this machine, whatever the settings file says")
+
+
+def add_look(parser: argparse.ArgumentParser) -> None:
+    """Add the options for how the dashboard looks and what it may do."""
+    look = parser.add_argument_group("look")
+    look.add_argument("--theme", choices=THEMES, help=SETTINGS["theme"].what)
+    for name in ("ascii", "color", "mouse", "readonly"):
+        look.add_argument(f"--{name}", action=argparse.BooleanOptionalAction, help=SETTINGS[name].what)
+    look.add_argument("--config", type=Path, metavar="FILE", help="settings file")

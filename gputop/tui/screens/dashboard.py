@@ -25,7 +25,7 @@ from gputop.tui.screens.stored import ASK_EVERY_S, StoredRuns
 from gputop.tui.state import copying
 from gputop.tui.state.copying import Copy
 from gputop.tui.state.layout import Layout
-from gputop.tui.state.settings_file import DENSITIES
+from gputop.tui.state.setting_table import DENSITIES
 from gputop.tui.state.view import Settings, View, has_tabs
 from gputop.tui.terminal.settled_screen import SettledScreen
 from gputop.tui.widgets.doctor_pane import DoctorPane

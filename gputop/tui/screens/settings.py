@@ -16,6 +16,7 @@ from gputop.tui.drawing.line import Line, Span
 from gputop.tui.drawing.prose import wrapped
 from gputop.tui.screens.base import KeyHint, SubScreen
 from gputop.tui.state import settings_file
+from gputop.tui.state.setting_table import DENSITIES
 from gputop.tui.state.settings import THEMES
 from gputop.tui.state.view import Settings, View
 from gputop.tui.widgets.form import Field, Form
@@ -76,7 +77,7 @@ class SettingsScreen(SubScreen):
             theme,
             _check("ascii", "draw with ASCII characters only", self.settings, "for fonts without box drawing"),
             _choice("interval_s", "interval", INTERVALS, self.settings, "how often the GPUs are read"),
-            _choice("density", "GPU rows", settings_file.DENSITIES, self.settings, "compact shows more GPUs at once"),
+            _choice("density", "GPU rows", DENSITIES, self.settings, "compact shows more GPUs at once"),
             Field("charts", "", "note"),
             _check("log_axis", "logarithmic y axis for the loss", self.settings, "Y switches it in a chart"),
             _choice("smoothing", "smoothing", SMOOTHING_CHOICES, self.settings, "0 shows a curve without smoothing"),

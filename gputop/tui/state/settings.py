@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 THEMES = ("auto", "dark", "light", "colorblind", "ansi", "mono")
 """"auto" follows the terminal; "ansi" takes its own 16 colors; "mono" takes none."""
@@ -10,9 +11,23 @@ THEMES = ("auto", "dark", "light", "colorblind", "ansi", "mono")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the user can change on screen; kept in the configuration file."""
+    """What the configuration file can hold; ``setting_table`` describes each field."""
 
     interval_s: float = 1.0
+    gpus: tuple[str, ...] = ()
+    """Only these devices (indices or UUIDs); empty means all."""
+    virtual: int | None = None
+    """So many virtual GPUs instead of real ones; 0: a number that suits this machine."""
+    nccl_ras: bool = True
+    """Whether NCCL's RAS service may be asked about runs that seem to hang."""
+    host: str | None = None
+    hosts: Path | None = None
+    slurm: str | None = None
+    pods: str | None = None
+    via: str | None = None
+    remote: str | None = None
+    prometheus: str | None = None
+    prometheus_auth: Path | None = None
     theme: str = "auto"
     ascii: bool = False
     color: bool = True
@@ -25,7 +40,3 @@ class Settings:
     """Weight of the past in the smoothed curve, 0 to 0.99."""
     per_rank: bool = False
     """True draws one curve per rank, False the mean and the spread."""
-    nccl_ras: bool = True
-    """Whether NCCL's RAS service may be asked about runs that seem to hang."""
-    gpus: tuple[str, ...] = ()
-    """Only these devices (indices or UUIDs); empty means all."""

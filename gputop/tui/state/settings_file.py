@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gputop import places
 from gputop.errors import GputopError
-from gputop.tui.state.settings import THEMES, Settings
-from gputop.units import INTERVAL_MAX_S, INTERVAL_MIN_S
+from gputop.tui.state.setting_table import COMBINED_WITH_NONE, SETTINGS
+from gputop.tui.state.settings import Settings
 
 if TYPE_CHECKING:
     from gputop.snapshot import Problem
@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 SAVED = ("interval_s", "theme", "ascii", "density", "log_axis", "smoothing", "per_rank")
 """The fields that the settings screen changes; the others are read from the file but never written."""
 
-DENSITIES = ("auto", "full", "compact")
-MAX_SMOOTHING = 0.99
-"""At 1, a curve would never leave its first value."""
+_SHOWN_MOST = 60
+"""More characters of a wrong value do not help to find it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +40,13 @@ class Loaded:
     """True if the file is not TOML at all: it must not be overwritten without asking."""
 
 
-def load_settings(path: Path | None = None) -> Settings:
-    """Return the saved settings, with defaults for everything that is missing or cannot be read."""
-    return read_settings(path).settings
+def load_settings(path: Path | None = None, names: Iterable[str] = SETTINGS) -> Settings:
+    """Return these saved settings, with defaults for everything that is missing or cannot be read."""
+    return read_settings(path, names).settings
 
 
-def read_settings(path: Path | None = None) -> Loaded:
-    """Return the saved settings and the problems found in the file."""
+def read_settings(path: Path | None = None, names: Iterable[str] = SETTINGS) -> Loaded:
+    """Return the saved settings and the problems found in the file; only these ``names`` are checked and returned."""
     path = path or places.config_path()
     try:
         text = places.read_text(path)
@@ -59,7 +58,20 @@ def read_settings(path: Path | None = None) -> Loaded:
     except _NOT_TOML as error:
         what = _problem(f"{path} is not valid TOML: {_why(error)}.", "The defaults are used. Repair the file or delete it.")
         return Loaded(Settings(), (what,), broken=True)
-    return _from_data(path, data)
+    wanted = frozenset(names)
+    kept = {name: value for name, value in data.items() if name in wanted or name not in SETTINGS}
+    return _from_data(path, text, kept)
+
+
+def place_of(name: str) -> str:
+    """Return where a saved setting is, as problems name it: the file and the line."""
+    path = places.config_path()
+    try:
+        text = places.read_text(path)
+        value = _from_toml(text).get(name)
+    except (OSError, *_NOT_TOML):
+        return f"{path}: {name}"
+    return _place(path, text, name, value)
 
 
 def save_settings(settings: Settings, path: Path | None = None, *, overwrite_broken: bool = False) -> Path:
@@ -94,38 +106,68 @@ def _problem(message: str, hint: str) -> Problem:
     return Problem("settings", message, hint)
 
 
-def _from_data(path: Path, data: Mapping[str, Any]) -> Loaded:
+def _from_data(path: Path, text: str, data: Mapping[str, Any]) -> Loaded:
+    from gputop.tui.state.setting_checks import accepted
+
     values: dict[str, Any] = {}
     problems: list[Problem] = []
-    known = {item.name for item in fields(Settings)}
     for name, value in data.items():
-        if name not in known:
-            problems.append(_problem(f"{path}: {name!r} is not a gputop setting.", "It is ignored."))
+        place = _place(path, text, name, value)
+        if name not in SETTINGS:
+            problems.append(_problem(f"{place} is not a gputop setting{_meant(name)}.", "It is ignored."))
             continue
-        accepted, expected = _accept(name, value)
-        if expected:
-            problems.append(_problem(f"{path}: {name} = {value!r} is not {expected}.", "The default is used."))
-        else:
-            values[name] = accepted
+        must = f"{place} must be {SETTINGS[name].allowed}"
+        try:
+            values[name] = accepted(name, value, path.parent)
+        except ValueError:
+            # It may hold a password.
+            what = must if name == "prometheus" else f"{must}, not {_shown(value)}"
+            problems.append(_problem(f"{what}.", "The default is used."))
+        except GputopError as error:
+            problems.append(_problem(f"{must}: {error.message}", "The default is used."))
+    for name, others in COMBINED_WITH_NONE.items():
+        other = next((other for other in others if other in values), None)
+        if name in values and other is not None:
+            del values[name]
+            what = f"{_place(path, text, name, data[name])} cannot be combined with {other}."
+            problems.append(_problem(what, "It is ignored."))
     return Loaded(replace(Settings(), **values), tuple(problems), frozenset(values))
 
 
-def _accept(name: str, value: Any) -> tuple[Any, str]:
-    """Return the value as ``Settings`` holds it, and a description of what was expected if it does not fit."""
-    default = getattr(Settings(), name)
-    if isinstance(default, bool):
-        return value, "" if isinstance(value, bool) else "true or false"
-    if isinstance(default, float):
-        low, high = (0.0, MAX_SMOOTHING) if name == "smoothing" else (INTERVAL_MIN_S, INTERVAL_MAX_S)
-        fits = isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
-        return (float(value), "") if fits else (value, f"a number from {low:g} to {high:g}")
-    if isinstance(default, tuple):
-        fits = isinstance(value, list) and all(isinstance(item, str | int) and not isinstance(item, bool) for item in value)
-        return (tuple(str(item) for item in value), "") if fits else (value, "a list of GPU indices or UUIDs")
-    choices = {"density": DENSITIES, "theme": THEMES}.get(name)
-    if choices is not None:
-        return value, "" if value in choices else "one of " + ", ".join(choices)
-    return value, "" if isinstance(value, str) else "a string"
+def _place(path: Path, text: str, name: str, value: Any) -> str:
+    """Return the file, the line if it is found, and the key."""
+    shown = name if name in SETTINGS else repr(name)
+    number = _line_of(text, name, isinstance(value, dict | list))
+    return f"{path}, line {number}: {shown}" if number else f"{path}: {shown}"
+
+
+def _line_of(text: str, name: str, may_be_table: bool) -> int | None:
+    """Return the number of the line in which a key of the file begins; None if it is written in a rare way."""
+    key = rf"[\"']?{re.escape(name)}[\"']?\s*"
+    start = re.compile(rf"\s*(?:{key}[=.]" + (rf"|\[+\s*{key}[].])" if may_be_table else ")"))
+    lines = text.splitlines()
+    for place, line in enumerate(lines):
+        if start.match(line):
+            try:
+                before = _from_toml("\n".join(lines[:place]))
+            except _NOT_TOML:  # inside a text of several lines
+                continue
+            if name not in before:
+                return place + 1
+    return None
+
+
+def _meant(name: str) -> str:
+    """Return a hint at the setting that somebody may have meant."""
+    import difflib
+
+    close = difflib.get_close_matches(name.replace("-", "_"), SETTINGS, 1)
+    return f"; {close[0]} is" if close else ""
+
+
+def _shown(value: Any) -> str:
+    shown = repr(value) if not isinstance(value, bool) else _toml(value)
+    return shown if len(shown) <= _SHOWN_MOST else shown[: _SHOWN_MOST - 1] + "…"
 
 
 def _readable_text(path: Path) -> str:

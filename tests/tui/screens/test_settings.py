@@ -51,9 +51,9 @@ def test_comments_unknown_keys_and_tables_stay() -> None:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("interval_s = 0", "a number from 0.1"),
-        ("interval_s = true", "a number from 0.1"),
-        ('interval_s = "fast"', "a number from 0.1"),
+        ("interval_s = 0", "a number of seconds from 0.1"),
+        ("interval_s = true", "a number of seconds from 0.1"),
+        ('interval_s = "fast"', "a number of seconds from 0.1"),
         ("smoothing = 1.5", "a number from 0 to 0.99"),
         ("ascii = 1", "true or false"),
         ('density = "huge"', "one of auto, full, compact"),
