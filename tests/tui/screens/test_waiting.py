@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gputop.jobs import store
 from gputop.tui.app import GputopApp
 from gputop.tui.screens.base import SubScreen
 from gputop.tui.screens.doctor import DoctorScreen
@@ -41,3 +42,18 @@ async def test_the_header_names_the_screen_and_what_is_waited_for(
             head = text_of(app).splitlines()[0]
             assert f"› {screen.NAME}" in head
             assert waiting in head
+
+
+@pytest.mark.parametrize("key", ["f5", "f6", "ctrl+s"])
+async def test_a_start_before_the_first_reading_says_why_nothing_starts(key: str) -> None:
+    """F5 did nothing, without a word."""
+    feed: Any = SilentFeed(None)
+    app = GputopApp(feed, Settings())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await app.push_screen(LaunchScreen())
+        await settle(pilot)
+        await pilot.press(key)
+        await settle(pilot)
+        (said,) = [notice.message for notice in app._notifications]
+        assert "Nothing can start before the GPUs are listed" in said
+    assert store.list_jobs() == []

@@ -55,7 +55,11 @@ class StartingScreen(JobsScreen):
     def _chosen(self) -> tuple[list[Device], dict[str, str]] | None:
         """Return the chosen GPUs and values; if something is wrong, show it in the form and return None."""
         form = self.query_one("#form", Form)
-        if self.view is None or self.query_one("#recipes", RecipeList).chosen is None:
+        if self.view is None:
+            self.notify("Nothing can start before the GPUs are listed. Press it again then.", timeout=4)
+            return None
+        if self.query_one("#recipes", RecipeList).chosen is None:
+            self.notify("No recipe contains the letters that are searched for.", timeout=4)
             return None
         reason = launch_form.why_not(self.view, over_hosts=self.over is not None)
         if reason:
