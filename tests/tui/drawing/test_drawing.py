@@ -433,6 +433,20 @@ def test_a_headline_is_never_cut_within_a_number(run: str) -> None:
         assert not re.search(r"step \d{1,4}…", shown)
 
 
+def test_a_fix_that_is_cut_begins_with_its_first_command() -> None:
+    """At 80x24 it was only the comment above it."""
+
+    def shown(fix: str, height: int) -> list[str]:
+        found = Finding("A07", "error", "likely", "Every rank is on one GPU", (), "", fix, "")
+        return texts(draw_doctor(replace(dashboards.one_gpu(), findings=(found,)), 60, height).lines)
+
+    fix = "# before the model is made\n\ntorch.cuda.set_device(rank)\n# then\nmodel.cuda()"
+    assert shown(fix, 2)[1] == "  fix: torch.cuda.set_device(rank)"
+    assert shown(fix, 12)[1] == "  fix: # before the model is made"
+    assert shown("# read train.py:9\n# and the log", 2)[1] == "  fix: # read train.py:9"
+    assert shown("#SBATCH --gpus=4\nsrun true", 2)[1] == "  fix: #SBATCH --gpus=4"
+
+
 def test_doctor_without_a_finding_says_what_it_looked_at() -> None:
     view = replace(dashboards.healthy(), abstained=(Abstained("B01", "No rank tells its wrapper.", "Use gputop.watch."),))
     shown = texts(draw_doctor(view, 70, 12).lines)

@@ -107,13 +107,23 @@ def brief_finding(finding: Finding, width: int, room: int, ascii_only: bool, run
         head = [headline(finding, width, ascii_only, title[0], run), clip(line("  ", (title[1], "value")), width)]
     else:
         head = [headline(finding, width, ascii_only, run=run)]
-    fix = [clip(line("  ", *part), width) for part in _fix(finding.fix, max(8, width - 2))[: min(MAX_FIX_LINES, room - 1)]]
+    fix = [clip(line("  ", *part), width) for part in _fix_within(finding.fix, max(8, width - 2), min(MAX_FIX_LINES, room - 1))]
     evidence = [
         clip(line("  · " if first else "    ", *part), width)
         for fact in finding.evidence[:MAX_EVIDENCE]
         for first, part in zip((True, False), wrap(clean(fact.text), max(8, width - 4)), strict=False)
     ]
     return [*head, *evidence[: max(0, room - len(head) - len(fix))], *fix][:room]
+
+
+def _fix_within(fix: str, width: int, room: int) -> list[Line]:
+    """Return at most ``room`` lines of the fix. If not all fit, it begins with its first command, not with a comment."""
+    whole = _fix(fix, width)
+    if len(whole) <= room:
+        return whole
+    code = fix.splitlines()
+    first = next((place for place, text in enumerate(code) if text.strip() and not text.lstrip().startswith("# ")), 0)
+    return _fix("\n".join(code[first:]), width)[:room]
 
 
 def _fix(fix: str, width: int) -> list[Line]:
