@@ -208,7 +208,7 @@ class GputopApp(WatchingApp):
             self.notify("There is nothing to copy here: choose a process, a GPU, a run or a finding.", timeout=4)
             return
         self.copy_to_clipboard(found.text)
-        self.notify(found.message, timeout=4)
+        self.notify(found.message(self.size.width - 3), timeout=4)
 
     def action_save_screen(self) -> None:
         """Save what is on the screen, and say where. A disk that hangs does not block the screen."""

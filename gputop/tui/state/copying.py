@@ -11,8 +11,8 @@ from gputop.terminal_text import printable
 if TYPE_CHECKING:
     from gputop.doctor.findings.finding import Finding
 
-SHOWN_MOST = 60
-"""How many characters of the copied text the message shows."""
+SHOWN_MOST, SHOWN_LEAST = 60, 10
+"""How many characters of the copied text the message shows: as many as fit in its line."""
 
 
 class Copy(NamedTuple):
@@ -21,12 +21,12 @@ class Copy(NamedTuple):
     what: str
     text: str
 
-    @property
-    def message(self) -> str:
-        """What to tell the user after copying."""
+    def message(self, columns: int) -> str:
+        """Return what the user reads after copying, in one line of this many columns."""
+        said = f"Copied the {self.what}, if your terminal allows it (OSC 52): "
+        most = max(SHOWN_LEAST, min(SHOWN_MOST, columns - len(said) - 2))
         first = (self.text.splitlines() or [""])[0]
-        shown = first if first == self.text and len(first) <= SHOWN_MOST else first[:SHOWN_MOST].rstrip() + " …"
-        return f"Copied the {self.what}, if your terminal allows it (OSC 52): {shown}"
+        return said + (first if first == self.text and len(first) <= most else first[:most].rstrip() + " …")
 
 
 def of_process(process: Process | None) -> Copy | None:

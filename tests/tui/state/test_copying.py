@@ -8,9 +8,10 @@ import pytest
 from textual.widgets._toast import Toast
 
 from gputop.doctor.findings.finding import Finding
+from gputop.tui.screens.base import KeyBar
 from gputop.tui.state import copying
 from tests import samples
-from tests.tui.kit import whole_app
+from tests.tui.kit import text_of, whole_app
 from tests.tui.screens.test_hostile_names import EVIL
 
 
@@ -41,14 +42,17 @@ async def test_y_copies_what_the_focused_pane_or_the_screen_is_about() -> None:
         assert app.clipboard == "run-1"
 
 
-@pytest.mark.parametrize("columns", [80, 160])
-async def test_the_notice_of_a_copy_has_two_lines(columns: int) -> None:
+@pytest.mark.parametrize("columns", [80, 100, 160])
+async def test_the_notice_of_a_copy_covers_only_the_names_of_keys(columns: int) -> None:
+    """It stood on the last line of a table."""
     app = whole_app()
     async with app.run_test(size=(columns, 24), notifications=True) as pilot:
         await pilot.pause()
         await pilot.press("3", "down", "y")
         await pilot.pause()
-        assert 0 < app.screen.query_one(Toast).size.height <= 2
+        assert app.screen.query_one(Toast).region.y == app.screen.query_one(KeyBar).region.y
+        assert app.screen.query_one(Toast).size.height == 1
+        assert "Copied the PID and command, if your terminal allows it (OSC 52): 4001 /opt" in text_of(app).splitlines()[-1]
 
 
 def test_what_is_copied_starts_nothing_when_it_is_pasted() -> None:
@@ -57,8 +61,8 @@ def test_what_is_copied_starts_nothing_when_it_is_pasted() -> None:
     for copy in (copying.of_process(process), copying.of_finding(finding)):
         assert copy is not None
         assert all(char.isprintable() or char == "\n" for char in copy.text)
-        assert len(copy.message) < 150
-        assert "\n" not in copy.message
+        assert len(copy.message(160)) < 150
+        assert "\n" not in copy.message(160)
     assert copying.of_process(process).text.count("\n") == 0  # type: ignore[union-attr]
     assert "'a b'" in copying.of_process(process).text  # type: ignore[union-attr]
     assert copying.of_process(None) is copying.of_run(None) is copying.of_device(None) is copying.of_finding(None) is None
