@@ -10,7 +10,8 @@ from typing import NamedTuple
 from gputop import units
 from gputop.doctor.evidence.visible import devices_behind, mask_of
 from gputop.doctor.facts.stated import data_parallel
-from gputop.snapshot import Device, Process
+from gputop.groups import compute_uses
+from gputop.snapshot import LIVE_STATES, Device, Process
 from gputop.tui.state.device_state import slowness
 from gputop.tui.state.view import View
 
@@ -30,7 +31,8 @@ class Balance:
     slows down, ``broken`` the devices that are lost or in error. ``evenness`` is mean / max of the known shares (1: all do the
     same; 1/N: one does everything), None while nothing works or fewer than two are known. ``varied`` says that a device worked
     for only a part of ``WINDOW_S``: its newest reading may contradict its share. ``of_run`` says that the devices are the
-    chosen run's, and that the machine has more.
+    chosen run's, and that the machine has more. ``nothing_runs`` says that all work has ended: the shares are then the newest
+    readings, because the mean still counts that work.
     """
 
     devices: tuple[Device, ...]
@@ -41,6 +43,7 @@ class Balance:
     broken: tuple[Device, ...] = ()
     varied: bool = False
     of_run: bool = False
+    nothing_runs: bool = False
 
     @property
     def known(self) -> bool:
@@ -67,7 +70,9 @@ def balance(view: View) -> Balance:
     broken = tuple(device for device in every if device.state in ("lost", "error"))
     chosen = run_devices(view)
     devices = tuple(device for device in every if device in chosen or device in broken) if len(chosen) > 1 else every
-    uses = [_recent(view, device) if device.state == "ok" else None for device in devices]
+    nothing_runs = _nothing_runs(view, devices)
+    seconds = 0.0 if nothing_runs else WINDOW_S
+    uses = [_recent(view, device, seconds) if device.state == "ok" else None for device in devices]
     shares = tuple(use.mean if use is not None else None for use in uses)
     known = [share for share in shares if share is not None]
     working = sum(share >= WORKING_PERCENT for share in known)
@@ -80,7 +85,13 @@ def balance(view: View) -> Balance:
     )
     varied = any(use is not None and use.lowest < WORKING_PERCENT <= use.highest for use in uses)
     of_run = 1 < len(chosen) == len(devices) < len(every)
-    return Balance(devices, shares, working, evenness, slow, broken, varied, of_run)
+    return Balance(devices, shares, working, evenness, slow, broken, varied, of_run, nothing_runs)
+
+
+def _nothing_runs(view: View, devices: Sequence[Device]) -> bool:
+    """Return whether all work has ended. A process that uses the GPUs may be between two steps."""
+    runs = view.snapshot.process_runs or any(run.state in LIVE_STATES for run in view.snapshot.runs)
+    return not (runs or any(map(_works_now, devices)) or any(map(compute_uses, view.snapshot.processes)))
 
 
 def _works_now(device: Device) -> bool:
@@ -127,20 +138,20 @@ def countable(devices: Sequence[Device]) -> tuple[Device, ...]:
 
 def recent_use(view: View, device: Device) -> float | None:
     """Return a device's mean utilization over the last ``WINDOW_S`` in percent; None if it is not known."""
-    use = _recent(view, device)
+    use = _recent(view, device, WINDOW_S)
     return use.mean if use is not None else None
 
 
 class _Use(NamedTuple):
-    """A device's utilization over ``WINDOW_S``, in percent."""
+    """A device's utilization over some seconds, in percent."""
 
     mean: float
     lowest: float
     highest: float
 
 
-def _recent(view: View, device: Device) -> _Use | None:
-    series, start = view.history.device(device.uuid, "utilization_percent"), view.snapshot.time - WINDOW_S
+def _recent(view: View, device: Device, seconds: float) -> _Use | None:
+    series, start = view.history.device(device.uuid, "utilization_percent"), view.snapshot.time - seconds
     if series is None:
         return None
     first = last = len(series.buckets)

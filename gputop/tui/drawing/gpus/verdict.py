@@ -102,6 +102,8 @@ def _why(view: View, found: Balance) -> Line:
         return line((f"GPU {device.index} is {clean(slowness(device) or 'slow')}", "warn"))
     if found.unknown and found.known:
         return line((f"{found.unknown} unknown", "dim"))
+    if found.nothing_runs and view.run is not None:
+        return line(("nothing runs", "dim"))
     return ()
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from gputop.doctor.findings.finding import Finding
-from gputop.snapshot import Device, DeviceUse, LaunchEnvironment, Points, Problem, Process, ProcessRank, ProcessRun
+from gputop.snapshot import Device, DeviceUse, LaunchEnvironment, Points, Problem, Process, ProcessRank, ProcessRun, RunState
 from gputop.tui.drawing.energy import energy_words
 from gputop.tui.drawing.gpus.balance import balance
 from gputop.tui.drawing.gpus.verdict import verdict_line
@@ -97,6 +97,22 @@ def test_a_count_that_the_newest_readings_contradict_says_what_it_is_the_mean_of
     for steady in (busy, idle):
         assert "mean of" not in verdict(*[steady] * 12)
     assert "mean of" not in verdict(*[busy] * 9, *[idle] * 12)
+
+
+@pytest.mark.parametrize("state", ["finished", "failed", "killed"])
+def test_after_the_last_run_nothing_works(state: RunState) -> None:
+    """For ten seconds it was "8 of 8 GPUs work well  mean of 10 s"."""
+    idle = tuple(samples.idle_device(index) for index in range(8))
+    busy = [samples.snapshot(tick) for tick in range(9)]
+    run = replace(samples.run(9), state=state)
+    ended = samples.snapshot(9, devices=idle, runs=(run,), processes=())
+    shown = plain(verdict_line(dashboards.view_of([*busy, ended]), 120))
+    assert shown.startswith(" 8 GPUs idle  nothing runs  ")
+    assert "mean" not in shown
+    others = replace(ended, processes=samples.snapshot(9).processes)
+    assert "4 of the run's 4 GPUs work" in plain(verdict_line(dashboards.view_of([*busy, others]), 120))
+    dying = replace(ended, devices=(samples.device(0), *idle[1:]))
+    assert "8 GPUs idle" not in plain(verdict_line(dashboards.view_of([*busy, dying]), 120))
 
 
 def test_idle_gpus_of_a_live_run_do_not_work() -> None:
