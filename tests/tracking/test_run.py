@@ -147,6 +147,9 @@ def test_resume_continues_the_same_run(home: Home) -> None:
     (run,) = update.runs
     assert (run.run_id, run.state, len(run.ranks), run.ranks[0].step) == ("long", "finished", 1, 5)
     assert sorted(step for points in update.points for step in points.steps) == list(range(6))
+    first, second = ([at for points in update.points if step in points.steps for at in points.times] for step in (0, 3))
+    assert run.ranks[0].restarted_at is not None
+    assert max(first) < run.ranks[0].restarted_at < min(second), "the first attempt's values are those before it"
 
 
 def test_odd_values(home: Home, capfd: pytest.CaptureFixture[str]) -> None:

@@ -312,6 +312,7 @@ class RankLog:
                 metrics=dict(self.metrics),
                 facts=dict(self.facts),
                 elsewhere=self.elsewhere and self._pid_here is None,
+                restarted_at=who.created_ns / 1e9 if who.attempt else None,
             )
         return self._rank
 

@@ -215,10 +215,12 @@ def speed_unit(name: str) -> str:
 def trend(run: Run, name: str, history: History) -> str:
     """Return whether a metric falls, rises or stays ("↓", "↑", "→"), by its newest values against those before them.
 
-    The values are those of one rank, over the last ``TREND_SHARE`` of its history; empty while there are too few.
+    The values are those of one rank, over the last ``TREND_SHARE`` of its history; empty while there are too few. A rank that
+    was restarted begins a new history: its loss is that of the first steps again.
     """
-    series = next(iter(history.metric(run.run_id, name).values()), None)
-    held = [bucket for bucket in series.by_step.buckets if bucket.count] if series is not None else []
+    number, series = next(iter(history.metric(run.run_id, name).items()), (0, None))
+    since = next((rank.restarted_at for rank in run.ranks if rank.rank == number), None) or -math.inf
+    held = [bucket for bucket in series.by_time.buckets if bucket.count and bucket.x_first >= since] if series else []
     part = min(TREND_MOST, int(len(held) * TREND_SHARE))
     if part < TREND_LEAST:
         return ""

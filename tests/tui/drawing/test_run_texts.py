@@ -113,3 +113,18 @@ def test_only_a_change_beyond_the_noise_is_a_trend(slope: float, arrow: str) -> 
         history.memory.add(Points("run-1", 0, "loss", steps, tuple(map(float, steps)), values[:end]))
         found.add(run_numbers.trend(samples.run(1), "loss", history))
     assert found == {arrow} if not slope else arrow in found
+
+
+def test_the_trend_of_a_restarted_run_is_that_of_its_new_attempt() -> None:
+    """Its loss begins high again, and rose for as long as the earlier attempt took."""
+    history = History()
+    for start, number in ((0.0, 600), (1000.0, 80)):
+        steps = tuple(range(number))
+        times = tuple(start + step for step in steps)
+        history.memory.add(Points("run-1", 0, "loss", steps, times, tuple(9.0 * 0.99**step for step in steps)))
+    run = samples.run(1)
+    assert run_numbers.trend(run, "loss", history) == "↑"
+    again = replace(run, ranks=(replace(run.ranks[0], restarted_at=1000.0), *run.ranks[1:]))
+    assert run_numbers.trend(again, "loss", history) == "↓"
+    just_now = replace(run, ranks=(replace(run.ranks[0], restarted_at=1075.0), *run.ranks[1:]))
+    assert run_numbers.trend(just_now, "loss", history) == ""
