@@ -53,6 +53,8 @@ INTERVALS_S = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 """The intervals that the keys switch through."""
 SETTINGS_PROBLEM_S = 15.0
 """For how long a problem with the settings file is shown at start."""
+LINES_PER_PROBLEM = 15
+"""For each problem with the settings that is shown, the screen has so many lines: a problem covers two or three."""
 
 
 class GputopApp(WatchingApp):
@@ -100,8 +102,13 @@ class GputopApp(WatchingApp):
         if self.keeper.problem is not None:
             what = f"{self.keeper.problem} How you arrange the screens is not kept until you move it away."
             self.notify(what, severity="warning", timeout=SETTINGS_PROBLEM_S)
-        for problem in self.settings_problems:
+        most = max(1, self.size.height // LINES_PER_PROBLEM)
+        more = len(self.settings_problems) - most
+        for problem in self.settings_problems[:most]:
             self.notify(f"{problem.message} {problem.hint}", severity="warning", timeout=SETTINGS_PROBLEM_S)
+        if more > 0:
+            what = f"{more} more problem{'s' * (more > 1)} with the settings: F2 lists them all."
+            self.notify(what, severity="warning", timeout=SETTINGS_PROBLEM_S)
 
     def action_draw_anew(self) -> None:
         """Send the whole screen again, because something else has written to the terminal."""

@@ -141,8 +141,8 @@ def test_machines_on_the_command_line_replace_those_of_the_settings() -> None:
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ('host = "a b"', "line 2: host must be hosts, such as"),
-        ("host = 1", 'line 2: host must be hosts, such as "a,me@b,n[1-8]" or ["a", "me@b"], not 1.'),
+        ('host = "a b"', "line 2: host must be a list of hosts, such as"),
+        ("host = 1", 'line 2: host must be a list of hosts, such as "a,me@b,n[1-8]", not 1.'),
         ('hosts = "nowhere"', "line 2: hosts must be the path of a file with one host or list per line: "),
         ('slurm = "mine"', "line 2: slurm must be the id of a Slurm job: 'mine' is not"),
         ('pods = ""', "line 2: pods must be labels of pods"),
@@ -157,7 +157,7 @@ def test_machines_on_the_command_line_replace_those_of_the_settings() -> None:
         ("virtual = 0", "line 2: virtual must be true, false, or a number of GPUs from 1, not 0."),
         ("mouse = 1", "line 2: mouse must be true or false, not 1."),
         ("nccl-ras = true", "line 2: 'nccl-ras' is not a gputop setting; nccl_ras is."),
-        ("[host]\na = 1", "line 2: host must be hosts"),
+        ("[host]\na = 1", "line 2: host must be a list of hosts"),
         ('host = "a"\nslurm = 1', "line 3: slurm cannot be combined with host."),
     ],
 )
@@ -188,7 +188,7 @@ def test_commands_do_not_follow_machines_of_the_settings(capsys: pytest.CaptureF
 def test_commands_say_what_is_wrong_with_the_file(words: str, capsys: pytest.CaptureFixture[str]) -> None:
     path = write('host = "a b"\n')
     main(words.split())
-    assert f"gputop: {path}, line 1: host must be hosts" in capsys.readouterr().err
+    assert f"gputop: {path}, line 1: host must be a list of hosts" in capsys.readouterr().err
 
 
 def test_the_dashboard_shows_the_host_of_the_settings(tmp_path: Path) -> None:

@@ -33,3 +33,14 @@ def test_the_dashboard_says_it_at_start(tmp_path: Path) -> None:
         terminal.wait_for("'nonsense'")
         terminal.press("q")
         assert terminal.wait_exit() == 0
+
+
+def test_many_problems_do_not_cover_the_screen(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(f"{BAD}mouse = 1\nvirtual = 0\n")
+    with Terminal([*GPUTOP, "--virtual", "1"], {"GPUTOP_CONFIG": str(file)}, 80, 24) as terminal:
+        terminal.wait_for("3 more problems with the settings: F2 lists them all.")
+        assert "mouse must" not in terminal.text()
+        terminal.press("f2")
+        terminal.wait_for("mouse must be true or false, not 1.")
+        terminal.press("q")

@@ -41,7 +41,7 @@ SETTINGS: Mapping[str, Setting] = {
     "nccl_ras": Setting("ask NCCL's RAS service about runs that seem to hang (default)", _YES_NO, option="ask_nccl"),
     "host": Setting(
         "hosts to use instead of this machine, over ssh: a,me@b,n[1-8]",
-        'hosts, such as "a,me@b,n[1-8]" or ["a", "me@b"]',
+        'a list of hosts, such as "a,me@b,n[1-8]"',
         off=_OF_HOSTS,
     ),
     "hosts": Setting(
