@@ -8,7 +8,6 @@ import pytest
 from textual.widgets._toast import Toast
 
 from gputop.doctor.findings.finding import Finding
-from gputop.tui.screens.base import KeyBar
 from gputop.tui.state import copying
 from tests import samples
 from tests.tui.kit import text_of, whole_app
@@ -43,16 +42,16 @@ async def test_y_copies_what_the_focused_pane_or_the_screen_is_about() -> None:
 
 
 @pytest.mark.parametrize("columns", [80, 100, 160])
-async def test_the_notice_of_a_copy_covers_only_the_names_of_keys(columns: int) -> None:
+async def test_the_notice_of_a_copy_covers_only_the_first_line(columns: int) -> None:
     """It stood on the last line of a table."""
     app = whole_app()
     async with app.run_test(size=(columns, 24), notifications=True) as pilot:
         await pilot.pause()
         await pilot.press("3", "down", "y")
         await pilot.pause()
-        assert app.screen.query_one(Toast).region.y == app.screen.query_one(KeyBar).region.y
+        assert app.screen.query_one(Toast).region.y == 0
         assert app.screen.query_one(Toast).size.height == 1
-        assert "Copied the PID and command, if your terminal allows it (OSC 52): 4001 /opt" in text_of(app).splitlines()[-1]
+        assert "Copied the PID and command, if your terminal allows it (OSC 52): 4001 /opt" in text_of(app).splitlines()[0]
 
 
 def test_what_is_copied_starts_nothing_when_it_is_pasted() -> None:
