@@ -55,6 +55,11 @@ class Evidence:
         self._wrote_bytes: int | None = None
         self._ticks: int | None = None
 
+    @property
+    def due_s(self) -> float:
+        """Until when ``read`` changes nothing of a process in the same state."""
+        return 0.0 if self.waits_read_s is None else min(self._due_s, self._waits_due_s)
+
     def read(self, facts: Facts, now_s: float, spread: float = 1.0, *, with_stack: bool = False) -> None:
         """Read what is due. All intervals are multiplied by ``spread``. ``with_stack``: the Python stack, too."""
         if facts.stat.state in procfs.DEAD_STATES:

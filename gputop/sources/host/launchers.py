@@ -125,7 +125,7 @@ class PythonLaunchers:
         """Return the PIDs of the launchers among these processes."""
         before, self._known = self._known, {}
         for facts in pythons:
-            key = (*facts.key, facts.stat.image)
+            key = facts.program
             known = before.get(key)
             self._known[key] = launcher_name(procfs.command_line_of(facts.stat.pid)) in _OF_PYTHON if known is None else known
         return frozenset(pid for (pid, _, _), is_launcher in self._known.items() if is_launcher)

@@ -13,7 +13,7 @@ import resource
 import time
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from gputop.places import state_dir
@@ -49,11 +49,15 @@ class Facts:
     maps_due_s: float = 0.0
     read_s: float | None = None
     """The ``now_s`` of the newest stat line."""
+    key: tuple[int, int] = field(init=False)
+    """PID and start time."""
+    program: tuple[int, int, int] = field(init=False)
+    """PID, start time and image: what a process runs is another program after an exec."""
 
-    @property
-    def key(self) -> tuple[int, int]:
-        """PID and start time."""
-        return self.stat.pid, self.stat.start_ticks
+    def __post_init__(self) -> None:
+        """Make the keys once: many are looked up for each process in each reading."""
+        self.key = self.stat.pid, self.stat.start_ticks
+        self.program = *self.key, self.stat.image
 
     @property
     def age_s(self) -> float:

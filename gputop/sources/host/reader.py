@@ -7,6 +7,7 @@ of a millisecond. Reads /proc directly (``procfs``). Sends no signals.
 
 from __future__ import annotations
 
+import math
 import os
 import pwd
 import time
@@ -74,6 +75,9 @@ class _Life:
     values: tuple[Any, ...] = ()
     record: Process | None = None
     """The record of the last reading, made of ``values``."""
+    seen: tuple[Any, ...] = ()
+    due_s: float = 0.0
+    """Until then, ``record`` stays as it is, as long as ``_seen`` returns ``seen``."""
 
 
 class HostReader:
@@ -194,6 +198,10 @@ class HostReader:
         if facts is None:
             return self._read_missing(pid, devices, run_id, rank)
         life = self._life(facts)
+        seen = self._seen(facts, devices, of_run)
+        cpu_percent = _cpu_percent(life, now_s)
+        if now_s < life.due_s and seen == life.seen and life.record is not None and life.record.cpu_percent == cpu_percent:
+            return life.record  # hundreds of processes rest: making the values of each again would take most of a reading
         environment = self._cache.environment(facts)
         if environment is not None:
             run_id = run_id or environment.gputop_run_id
@@ -217,7 +225,7 @@ class HostReader:
             stat.comm,
             life.command,
             stat.state,
-            _cpu_percent(life, now_s),
+            cpu_percent,
             stat.rss_bytes,
             life.started_at,
             environment,
@@ -254,7 +262,24 @@ class HostReader:
         )
         if life.record is None or life.values != values:
             life.values, life.record = values, Process(*values)
+        life.seen = self._seen(facts, devices, of_run)
+        life.due_s = min(life.details_due_s, facts.maps_due_s, evidence.due_s, threads.due_s if threads else math.inf)
         return life.record
+
+    def _seen(self, facts: Facts, devices: tuple[DeviceUse, ...], of_run: tuple[str, int] | None) -> tuple[Any, ...]:
+        """Return all that the record is made of and that may change before anything of the process is due to be read."""
+        pid, unlisted = facts.stat.pid, self._unlisted
+        return (
+            facts.line,
+            devices,
+            of_run,
+            facts.torch_mapped,
+            facts.torch_cuda_mapped,
+            facts.hidden,
+            unlisted.written_by_children.get(pid, 0),
+            unlisted.workers.of(pid),
+            pid in unlisted.in_rendezvous,
+        )
 
     def _life(self, facts: Facts) -> _Life:
         life = self._lives.get(facts.stat.pid)

@@ -51,7 +51,7 @@ class WaitingLaunchers:
             parents.add(facts.stat.ppid)
             if facts.age_s < WAITING_AGE_S:
                 continue
-            key = (*facts.key, facts.stat.image)
+            key = facts.program
             try:
                 launcher = self._known[key] = before[key] if key in before else self._launcher(facts)
             except _NotReadYetError:

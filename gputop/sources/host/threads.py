@@ -52,6 +52,11 @@ class Threads:
         self._idle: set[int] = set()
         self._core_reads = 0
 
+    @property
+    def due_s(self) -> float:
+        """Until when ``read`` reads nothing."""
+        return 0.0 if self._names or self.autograd else min(self._scan_due_s, self._cores_due_s)
+
     def read(self, now_s: float, spread: float = 1.0) -> None:
         """Read what is due. All intervals are multiplied by ``spread``."""
         if now_s >= self._scan_due_s:

@@ -99,7 +99,7 @@ class WaitingRanks:
         return found
 
     def _command_says(self, facts: Facts) -> StatedRank | None:
-        key = _program(facts)
+        key = facts.program
         if key not in self._stated:
             environment = self._cache.environment(facts)
             numbered = environment is not None and environment.rank is not None
@@ -123,7 +123,7 @@ class WaitingRanks:
                 continue
             if not all(self._cache.torch_mapped(facts, now_s) for facts in spawned):
                 continue
-            keys, pids = {_program(facts) for facts in spawned}, [facts.stat.pid for facts in spawned]
+            keys, pids = {facts.program for facts in spawned}, [facts.stat.pid for facts in spawned]
             meet = keys <= before
             if not meet:
                 sockets = {pid: procfs_activity.read_sockets(pid) for pid in pids}
@@ -137,7 +137,7 @@ class WaitingRanks:
         return frozenset(found)
 
     def _known(self, known: dict[tuple[int, int, int], bool], facts: Facts, read: Callable[[Facts], bool]) -> bool:
-        key = _program(facts)
+        key = facts.program
         if key not in known:
             known[key] = read(facts)
         return known[key]
@@ -163,17 +163,13 @@ class WaitingRanks:
         return False
 
 
-def _program(facts: Facts) -> tuple[int, int, int]:
-    return (*facts.key, facts.stat.image)
-
-
 def _is_copy(facts: Facts, parent: Facts) -> bool:
     """Return whether a process was forked by its parent and runs the same program: an exec moves the stack."""
     return 0 != facts.stat.image == parent.stat.image
 
 
 def _kept(known: dict[tuple[int, int, int], T], found: Iterable[Facts]) -> dict[tuple[int, int, int], T]:
-    alive = {_program(facts) for facts in found}
+    alive = {facts.program for facts in found}
     return {key: value for key, value in known.items() if key in alive}
 
 
