@@ -17,7 +17,7 @@ from gputop.jobs.output.follower import Backlog
 from gputop.process import ProcessRun
 from gputop.sources.host import procfs
 from gputop.untracked.kinds import LOG_NAMES, kind_of
-from gputop.untracked.pipelines import Pipelines, identity_of_pipe
+from gputop.untracked.pipelines import Pipelines
 
 READ_BYTES = 1 << 20
 TAIL = Backlog(0, READ_BYTES)
@@ -49,12 +49,16 @@ def output_files(pid: int, pipelines: Pipelines | None = None) -> tuple[OutputFi
             return ()
         for handle in ("1", "2"):
             link = f"/proc/{pid}/fd/{handle}"
-            pipe = identity_of_pipe(link)
-            for end in pipelines.links_behind(pipe) if pipe is not None else (link,):
-                file = _regular_file(end)
-                if file is not None:
-                    found[file.identity] = file.path
-                    break  # the other files behind a pipe have the same lines
+            written = _stat(link)
+            if written is None:
+                continue
+            if stat.S_ISFIFO(written.st_mode):
+                files = map(_regular_file, pipelines.links_behind((written.st_dev, written.st_ino)))
+                file = next((file for file in files if file is not None), None)  # the others have the same lines
+            else:
+                file = _regular_file(link, written)
+            if file is not None:
+                found[file.identity] = file.path
     except OSError:
         pass
     return tuple(OutputFile(*item) for item in found.items())
@@ -118,12 +122,23 @@ def is_writable(link: str) -> bool:
         return False
 
 
-def _regular_file(link: str) -> OutputFile | None:
-    """Return the regular file that a link in /proc/<pid>/fd leads to; None if there is none under its name."""
+def _stat(link: str) -> os.stat_result | None:
     try:
-        path, written = os.readlink(link), os.stat(link)
+        return os.stat(link)
+    except OSError:
+        return None
+
+
+def _regular_file(link: str, written: os.stat_result | None = None) -> OutputFile | None:
+    """Return the regular file that a link in /proc/<pid>/fd leads to; None if there is none under its name.
+
+    ``written`` is what the link leads to, if it is known.
+    """
+    try:
+        written = written or os.stat(link)
         if not stat.S_ISREG(written.st_mode):
             return None
+        path = os.readlink(link)
         here = os.lstat(path)  # another file, or none, if it was deleted or is in a container
     except OSError:
         return None

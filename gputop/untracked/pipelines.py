@@ -37,13 +37,16 @@ class Pipelines:
 
     def __init__(self) -> None:
         self._readers: dict[Identity, list[int]] = {}
+        self._links: dict[Identity, tuple[str, ...]] = {}
 
     def links_behind(self, pipe: Identity) -> tuple[str, ...]:
         """Return links in /proc/<pid>/fd to what the readers of a pipe write to: files, terminals, sockets.
 
         All of them get the same lines. Files that tee opened itself come before its standard output.
         """
-        return tuple(dict.fromkeys(self._behind(pipe, HOPS)))
+        if pipe not in self._links:  # the ranks of a run often print to one
+            self._links[pipe] = tuple(dict.fromkeys(self._behind(pipe, HOPS)))
+        return self._links[pipe]
 
     def _behind(self, pipe: Identity, hops: int) -> Iterator[str]:
         if pipe not in self._readers:

@@ -39,10 +39,11 @@ def pane_of(run: ProcessRun) -> Pane | None:
     """Return the pane that the run prints to; None if there is none that can be read."""
     for pid in (*(rank.pid for rank in run.ranks), *((run.launcher.pid,) if run.launcher is not None else ())):
         try:
-            if os.stat(f"/proc/{pid}").st_uid != os.geteuid():
+            found = os.stat(f"/proc/{pid}/fd/1")
+            if not stat.S_ISCHR(found.st_mode) or os.stat(f"/proc/{pid}").st_uid != os.geteuid():
                 continue
-            terminal, found = os.readlink(f"/proc/{pid}/fd/1"), os.stat(f"/proc/{pid}/fd/1")
-            if not stat.S_ISCHR(found.st_mode) or not terminal.startswith("/dev/pts/"):
+            terminal = os.readlink(f"/proc/{pid}/fd/1")
+            if not terminal.startswith("/dev/pts/"):
                 continue
             environment = procfs.read_environ(pid) or {}
         except OSError:
