@@ -94,6 +94,8 @@ class RankLog:
         self._limit: int | None = 0
         self._rank: Rank | None = None
         self._seen_lines = SeenLines()
+        self._page = b""
+        self._said: Standing | None = None
         self.judge()
         if self.elsewhere and self.alive:
             self._pid_here = pid_here(self.identity)
@@ -135,7 +137,7 @@ class RankLog:
         if self._reported() != before_poll or self.state == "starting":
             # The process was checked a moment ago, so only a newer entry of the journal can change the state.
             self.judge()
-        self._keep_standing(None if ended else page.parse(self.reader.first_page(form.STANDING_OFFSET, form.STANDING_BYTES)))
+        self._keep_standing(None if ended else self._read_standing())
         at_end = was_read and read < budget
         self._caught_up = self._caught_up or at_end
         if (at_end and ended) or (read < budget and self._silent_s() > LEFT_S):
@@ -177,9 +179,16 @@ class RankLog:
         with suppress(OSError, FormatError):
             self.reader.reopen()
 
-    def _keep_standing(self, found: page.Page | None) -> None:
+    def _read_standing(self) -> Standing | None:
+        """Read the rank's last report; it is parsed only if it is new, because a rank reports every 2 s at most."""
+        raw = self.reader.first_page(form.STANDING_OFFSET, form.STANDING_BYTES)
+        if raw != self._page:
+            found = page.parse(raw)
+            self._page, self._said = raw, Standing.of(found.said) if found is not None else None
+        return self._said
+
+    def _keep_standing(self, said: Standing | None) -> None:
         """Keep the rank's position as a fact while it is stuck; at other times, readers ask for it."""
-        said = Standing.of(found.said) if found is not None else None
         lines = self._seen_lines.see(said) if said is not None else None
         if lines is not None and lines != self.facts.get(OWN_LINES):
             self.facts[OWN_LINES], self._rank = lines, None
