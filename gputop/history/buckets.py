@@ -27,7 +27,10 @@ class Bucket:
     @property
     def mean(self) -> float:
         """Mean of the finite values; NaN if there are none. Clamped to their range, even if their sum overflows."""
-        return min(self.high, max(self.low, self.total / self.count)) if self.count else math.nan
+        if not self.count:
+            return math.nan
+        mean = self.total / self.count
+        return mean if self.low <= mean <= self.high else min(self.high, max(self.low, mean))
 
     def absorb(self, other: Bucket) -> None:
         """Merge the next neighbor into this bucket."""
