@@ -6,7 +6,7 @@ could answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
@@ -21,13 +21,20 @@ def unseen(torch: Any) -> AbstractContextManager[Any]:
 
 def has_modes(torch: Any) -> bool:
     """Return whether a mode of the script's sees operations, or torch's own of ``set_default_device``."""
-    functions = getattr(torch._C, "_len_torch_function_stack", None)
-    return _dispatches(torch) or (functions is not None and functions() > 0)
+    dispatches, functions = mode_counts(torch)
+    return dispatches() > 0 or functions() > 0
+
+
+def mode_counts(torch: Any) -> tuple[Callable[[], int], Callable[[], int]]:
+    """Return two functions that return how many modes see operations, and how many see calls of torch's functions."""
+    return (
+        getattr(torch._C, "_len_torch_dispatch_stack", int),
+        getattr(torch._C, "_len_torch_function_stack", int),
+    )
 
 
 def _dispatches(torch: Any) -> bool:
-    modes = getattr(torch._C, "_len_torch_dispatch_stack", None)
-    return modes is not None and modes() > 0
+    return mode_counts(torch)[0]() > 0
 
 
 @contextmanager

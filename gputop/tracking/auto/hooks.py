@@ -20,11 +20,11 @@ from gputop.tracking.auto import garbage_collections
 from gputop.tracking.auto.backwards import Backwards
 from gputop.tracking.auto.loader_hooks import patch_loader
 from gputop.tracking.auto.losses import packed
-from gputop.tracking.auto.losses.reduction import divided_by, read, step_loss
+from gputop.tracking.auto.losses.reduction import divided_by, read, read_mean, rule, step_loss
 from gputop.tracking.auto.losses.site import Site
 from gputop.tracking.auto.losses.sites import Sites
 from gputop.tracking.auto.losses.user_code import UserCode, accelerate_divides_by, columns_of, label
-from gputop.tracking.auto.losses.values import value_of
+from gputop.tracking.auto.losses.values import plain_value_of, value_of
 from gputop.tracking.auto.other_threads import OtherThreads
 from gputop.tracking.auto.readings import ddp, gpu
 from gputop.tracking.auto.readings.batches import Batches
@@ -54,7 +54,7 @@ from gputop.tracking.manual_steps import (
 )
 from gputop.tracking.no_compile import exclude, no_compile
 from gputop.tracking.stand_in import passed_over, stands_for
-from gputop.tracking.unseen import has_modes, unseen
+from gputop.tracking.unseen import has_modes, mode_counts, unseen
 
 _NOT_COMPILED = (
     *(
@@ -78,8 +78,21 @@ _NOT_COMPILED = (
         Batches,
         Gradients,
     ),
-    *(ManualSteps, first_tensor, counts, is_integer, is_table, value_of, read, step_loss, divided_by),
-    *(accelerate_divides_by, packed.may_read, has_ended, columns_of, label, unseen, has_modes),
+    *(
+        ManualSteps,
+        first_tensor,
+        counts,
+        is_integer,
+        is_table,
+        value_of,
+        plain_value_of,
+        read,
+        read_mean,
+        step_loss,
+        rule,
+        divided_by,
+    ),
+    *(accelerate_divides_by, packed.may_read, has_ended, columns_of, label, unseen, has_modes, mode_counts),
     *(sorted_leaves, sums_of, tensor_state, is_kept, may_read, keeps_parts, has_own_values, are_discarded),
 )
 """What the wrappers call."""

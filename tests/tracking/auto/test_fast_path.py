@@ -332,6 +332,84 @@ def test_accumulated_scaled_and_several_losses_are_taken_on_the_fast_path(home: 
         assert len(found["step_s"]) >= len(told["losses"]) - 2, case
 
 
+@pytest.mark.parametrize("loss", ["loss / 2", "scaler.scale(loss / 2)", "loss.sum() * 0.5"])
+def test_no_graph_of_an_accumulated_loss_outlives_its_backward(home: Home, loss: str) -> None:
+    code, said, error = home.run(
+        SMALL
+        + f"""
+import weakref
+
+
+class Kept:
+    pass
+
+
+class Remembers(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, value):
+        ctx.kept = Kept()
+        nodes.append(weakref.ref(ctx.kept))
+        return value.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient
+
+
+scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
+nodes, left, fast = [], 0, 0
+for number in range(400):
+    optimizer.zero_grad()
+    for _ in range(2):
+        loss = Remembers.apply(model(torch.randn(2, 4))).square().mean()
+        loss = {loss}
+        loss.backward()
+        del loss
+        left += any(node() is not None for node in nodes)
+        nodes.clear()
+    optimizer.step()
+    fast += install.tracked().training.fast.mode == "fast"
+print(left, fast)
+"""
+    )
+    assert code == 0, error
+    left, fast = map(int, said.split())
+    assert left == 0
+    assert fast > 100
+
+
+def test_a_line_that_backward_no_longer_runs_on_alone_is_found_again(home: Home) -> None:
+    """The script replaces what is between its line and torch while the fast path knows that line."""
+    code, said, error = home.run(
+        SMALL
+        + """
+original = torch.Tensor.backward
+
+
+def mine(self, *arguments):
+    original(self, *arguments)
+
+
+meant = []
+for number in range(600):
+    torch.Tensor.backward = mine if number > 300 and number % 40 == 7 else original
+    optimizer.zero_grad()
+    for _ in range(2):
+        loss = model(torch.randn(2, 4)).square().mean() / 2
+        loss.backward()
+    optimizer.step()
+    if torch.Tensor.backward is mine:
+        meant.append(number)
+print(meant)
+"""
+    )
+    assert code == 0, error
+    found = points(home, home.only_run())
+    (other,) = (values for name, values in found.items() if name.startswith("loss/"))
+    assert list(other) == json.loads(said)
+    assert set(found["loss"]) == set(range(600)) - set(other)
+
+
 class Optimizer:
     """An object of which nothing is known but that it steps."""
 

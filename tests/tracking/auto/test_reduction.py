@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gputop.tracking.auto.losses.reduction import UNREAD, Reduced, divided_by, read, step_loss
+from gputop.tracking.auto.losses.reduction import UNREAD, Reduced, _read, divided_by, read, read_mean, step_loss
 from gputop.tracking.auto.losses.site import Site
 from gputop.tracking.auto.losses.sites import Sites
 from gputop.tracking.auto.losses.user_code import UserCode
@@ -128,6 +128,45 @@ def test_a_step_of_micro_batches_of_any_size(way: str, sizes: list[int]) -> None
 @pytest.mark.parametrize("way", ["means, divided", "sums by own rows"])
 def test_the_first_loss_of_a_line_that_did_not_accumulate_before_is_not_read(way: str) -> None:
     assert_as_one_batch(EVEN[way], [8] * 4, unread=1)
+
+
+@pytest.mark.parametrize("way", [*EVEN, *ANY_SIZE])
+def test_what_is_read_quickly_is_what_the_whole_graph_says(way: str) -> None:
+    (prediction, target) = batches([8])[0]
+    for loss in (
+        {**EVEN, **ANY_SIZE}[way][0](prediction, target, 3, 24),
+        {**EVEN, **ANY_SIZE}[way][1](prediction, target, 1, 8),
+    ):
+        slowly = _read(loss.grad_fn, loss.output_nr)
+        assert read(loss)._replace(by=None) == slowly._replace(by=None)
+        quickly = read_mean(loss)
+        assert quickly is None or quickly == slowly._replace(by=None)
+        assert quickly is read_mean(loss), "the same object, or the loss of a step would be worked out anew each time"
+        assert quickly is not None or (way, slowly.kind) not in {("means", "mean"), ("means, divided", "mean")}
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(st.lists(st.lists(st.sampled_from([1, 2, 3, 0.5]), min_size=1, max_size=4), min_size=1, max_size=12), st.booleans())
+def test_the_loss_of_a_step_is_the_same_whether_a_line_has_seen_its_form_before_or_not(
+    steps: list[list[float]], mixed: bool
+) -> None:
+    """Each step divides its means by other numbers, or by the same ones as an earlier step."""
+    sites, factor, last = Sites(UserCode()), 1.0, None
+    site = Site(None)
+    site.accumulates = True
+    for divisors in [*steps, *steps]:
+        losses = [mean(*batch) / divisor for batch, divisor in zip(batches([4] * len(divisors)), divisors, strict=True)]
+        if mixed and len(losses) > 2:
+            losses[1] = losses[1].sum()
+        parts = [_read(loss.grad_fn, loss.output_nr) for loss in losses]
+        for loss in losses:
+            sites.add(site, loss.item(), UNREAD, loss, in_closure=False)
+        total = 0.0
+        for loss in losses:
+            total += loss.item()
+        expected, factor = step_loss(total, parts, factor, last)
+        last = divided_by(parts) if len(parts) > 1 else last
+        assert sites.take() == [(site, expected)]
 
 
 def test_a_mean_times_its_items_is_a_mean_whichever_comes_first() -> None:

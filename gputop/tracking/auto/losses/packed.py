@@ -24,6 +24,8 @@ class _Hooks(threading.local):
 
 
 _hooks = _Hooks()
+used = False
+"""Whether a script has ever used hooks, on any thread."""
 
 
 def listen(torch: Any, no_compile: Callable[..., None]) -> None:
@@ -37,6 +39,8 @@ def listen(torch: Any, no_compile: Callable[..., None]) -> None:
 
     @stands_for(push)
     def pushed(*hooks: Any) -> Any:
+        global used
+        used = True
         result = push(*hooks)
         _hooks.active += 1
         return result

@@ -20,6 +20,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+from gputop.tracking.auto.losses import packed
 from gputop.tracking.auto.losses.packed import may_read
 
 SCALINGS = ("DivBackward0", "MulBackward0")
@@ -40,6 +41,17 @@ _DEPTH_MAX = 8
 _TERMS_DEPTH_MAX = 3
 _TOLERANCE = 1e-3
 """Shares of a batch add up to 1 within this."""
+_OTHER, _DIVIDED, _MEAN, _FUNCTION = range(4)
+_STATIC_ONLY = 1 << 9
+"""Python's flag for classes that scripts can define; kept, one would keep the script's variables."""
+_MEANS_MAX = 64
+_kinds: dict[type, int] = {}
+"""Of torch's own operations that were met: whether one divides, takes a mean, or is a loss function with a reduction."""
+_means: dict[float, Reduced] = {}
+"""Means by what they were divided by: each is always the same object."""
+
+Rule = tuple[float | None, Any, float]
+"""What the sum of a step's losses is multiplied by, what it is divided by, and what the script divides each loss by."""
 
 
 class Reduced(NamedTuple):
@@ -66,9 +78,59 @@ UNREAD: Final = Reduced(None, None, "unread")
 def read(loss: Any) -> Reduced:
     """Return how a loss was reduced and divided. Divisions by 1 are skipped: nested trainers each divide once."""
     try:
-        return _read(loss.grad_fn, loss.output_nr)
+        function = loss.grad_fn
+        return _mean(function, type(loss)) or _read(function, loss.output_nr)
     except RuntimeError:  # the graph was freed by an earlier backward: this one will say so
         return Reduced(None, None, "")
+
+
+def read_mean(loss: Any) -> Reduced | None:
+    """Return the same of a loss that is a mean, divided by one number or by none; else None. Asks nothing of other classes."""
+    try:
+        return _mean(loss.grad_fn, type(loss))
+    except RuntimeError:
+        return None
+
+
+def _mean(function: Any, plain: Any) -> Reduced | None:
+    """Return how a loss was divided if it is a mean over one number, or over none; else None.
+
+    ``_read`` says the same of such a loss, but takes several times as long, and most losses are such.
+    """
+    number: Any = 1.0
+    kind = _kinds.get(type(function)) or _kind(type(function))
+    if kind == _DIVIDED:
+        if packed.used and not may_read(function):
+            return None
+        other = function._saved_other
+        if type(other) is not plain or not other.is_cpu or other.dim() or other.requires_grad:
+            return None
+        number = other.item()
+        function = function.next_functions[0][0]
+        kind = _kinds.get(type(function)) or _kind(type(function))
+    if kind == _MEAN or (kind == _FUNCTION and function._saved_reduction == 1):
+        return _means.get(number) or _mean_over(number)
+    return None
+
+
+def _kind(operation: type) -> int:
+    if operation.__flags__ & _STATIC_ONLY:
+        return _OTHER
+    name = operation.__name__
+    kind = _DIVIDED if name == SCALINGS[0] else _MEAN if name in _MEANS else _OTHER
+    if not kind and hasattr(operation, "_saved_reduction"):
+        kind = _FUNCTION
+    _kinds[operation] = kind
+    return kind
+
+
+def _mean_over(number: Any) -> Reduced | None:
+    if not isinstance(number, int | float) or not math.isfinite(number) or not number:
+        return None
+    if len(_means) >= _MEANS_MAX:
+        _means.clear()
+    found = _means[number] = Reduced(None if number == 1.0 else float(number), float(number), "mean")
+    return found
 
 
 def _read(function: Any, output: int) -> Reduced:
@@ -148,25 +210,33 @@ def step_loss(total: Any, parts: Sequence[Reduced], factor: float, last: object)
         factor: the usual number of backwards in a step, if the script divides by it; 1.0 if it is not known to.
         last: what ``divided_by`` returned for the step before.
     """
+    times, over, factor = rule(parts, factor, last)
+    if times is not None:
+        total = total * times
+    return (total if over is None else total / over), factor
+
+
+def rule(parts: Sequence[Reduced], factor: float, last: object) -> Rule:
+    """Return how ``step_loss`` arrives at the loss of a step. Does not depend on ``last`` if there is a mean."""
     count = len(parts)
     known = next((part for part in parts if part is not UNREAD), None)
     if known is None:
-        return total / count, factor
+        return None, count, factor
     # The first loss of a step is not read before its line is known to accumulate; it has the same form as the others.
     parts = [known if part is UNREAD else part for part in parts]
     counts = [part.count for part in parts if part.count is not None and (part.kind != "sum" or part.whole != 1.0)]
     if len(counts) == count:
         items = sum(counts)
-        return (total if isinstance(items, int) and not items else total / items), factor
+        return None, (None if isinstance(items, int) and not items else items), factor
     divisor = known.divisor if all(part.divisor == known.divisor for part in parts) else None
     if count > 1 and divisor == count:
-        return total, divisor
+        return None, None, divisor
     if divisor is not None and factor != 1.0 and divisor == factor:
         # Fewer than usual, for example at the end of an epoch.
-        return total * (factor / count), factor
+        return factor / count, None, factor
     if count == 1 or _add_up(parts, last):
-        return total, factor
-    return total / count, factor
+        return None, None, factor
+    return None, count, factor
 
 
 def divided_by(parts: Sequence[Reduced]) -> object:

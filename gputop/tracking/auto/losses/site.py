@@ -7,7 +7,7 @@ from itertools import count
 from types import FrameType
 from typing import Any, NamedTuple
 
-from gputop.tracking.auto.losses.reduction import Reduced, divided_by, step_loss
+from gputop.tracking.auto.losses.reduction import Reduced, Rule, divided_by, rule, step_loss
 from gputop.tracking.auto.losses.user_code import accelerate_divides_by, columns_of, label
 
 IN_DOUBT = 3
@@ -54,7 +54,8 @@ class Site:
             "total",
             "undecided",
         ),
-        *("_alone", "_earlier", "_is_unknown", "_last", "_left_to_see", "_seen_count", "_step", "_turns", "_was_reset"),
+        *("_alone", "_earlier", "_is_unknown", "_last", "_left_to_see", "_rule", "_rule_for", "_seen_count", "_step", "_turns"),
+        "_was_reset",
     )
 
     def __init__(self, frame: FrameType | None) -> None:
@@ -73,6 +74,10 @@ class Site:
         """Whether it ever ran more than once in a step; only then are the graphs of its losses worth reading."""
         self.divided_by: object = None
         """What all losses of the last step with several of them were divided by."""
+        self._rule_for: tuple[Reduced | None, int, float] = None, -1, 1.0
+        """How all losses of an earlier step were reduced, how many they were, and the factor then."""
+        self._rule: Rule = None, None, 1.0
+        """What the loss of such a step is."""
         self._alone = 0
         """In how many steps it ran once, without those of the fast path."""
         self._earlier: tuple[Any, list[Reduced]] | None = None
@@ -151,7 +156,7 @@ class Site:
 
     def add(self, value: Any, part: Reduced) -> None:
         """Take a further loss of a step."""
-        self.total = sum_of(self.total, value)
+        self.total = self.total + value if type(value) is float else sum_of(self.total, value)
         self.count += 1
         self.parts.append(part)
 
@@ -173,6 +178,14 @@ class Site:
 
     def take(self) -> Any:
         """Return the loss of this step, and reset."""
+        part, times, factor = self._rule_for
+        if self.count == times and self.factor == factor and type(self.total) is float and not self._left_to_see:
+            for other in self.parts:
+                if other is not part:
+                    break
+            else:
+                if self._earlier is None:
+                    return self._take_as_before()
         plain = self.count == 1 and self.factor == 1.0 and self._earlier is None and self.parts[0].count is None
         if plain and type(self.total) is float:
             return self.take_plain()
@@ -185,15 +198,30 @@ class Site:
             self._earlier, self._is_unknown = None, False
         elif self._left_to_see:
             value = self._seen(value)
-        self.factor = factor
+        factor_before, self.factor = self.factor, factor
         if any(part.count is not None for part in self.parts):
             self.accumulates = True  # with each loss, its count has to be read
         if self.count > 1 and value is not None:
             self.accumulates = True
             self.divided_by = divided_by(self.parts)
+            self._learn(factor_before)
         self._alone += self.count == 1
         self.total, self.count, self.parts = 0.0, 0, []
         return value
+
+    def _learn(self, factor: float) -> None:
+        """Remember what the losses of this step amount to, if it depends on nothing but how they were reduced."""
+        part = self.parts[0]
+        if part.kind == "mean" and part.by is None and part.count is None and all(other is part for other in self.parts):
+            self._rule_for, self._rule = (part, self.count, factor), rule(self.parts, factor, None)
+
+    def _take_as_before(self) -> Any:
+        """Return the loss of a step whose losses have the form of those that ``_rule`` is for, and reset."""
+        times, over, self.factor = self._rule
+        value = self.total if times is None else self.total * times
+        self.divided_by = self.parts[0].whole
+        self.total, self.count, self.parts = 0.0, 0, []
+        return value if over is None else value / over
 
     def take_plain(self) -> Any:
         """Return the only loss of this step, which is not divided, and reset."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterable
 from threading import get_ident
+from types import CodeType
 from typing import Any
 
 from gputop.tracking.auto.losses.reduction import UNREAD, Reduced, read
@@ -35,7 +36,7 @@ class Sites:
         self.settled = False
         self.added: tuple[Site, Any] | None = None
         """The site and loss added by the running backward."""
-        self._scaled: dict[int, tuple[Any, Any, Reduced]] = {}
+        self.scaled_losses: dict[int, tuple[Any, Any, Reduced]] = {}
         """By thread, the last loss that a GradScaler scaled, until a backward runs on it."""
         self.scaled_in_step = False
         """Whether a GradScaler has scaled a loss since the optimizer's last step."""
@@ -67,11 +68,11 @@ class Sites:
     def scaled(self, result: Any, loss: Any) -> None:
         """Remember the loss that a GradScaler scaled."""
         self.scaled_in_step = True
-        self._scaled[get_ident()] = weakref.ref(result), loss.detach(), read(loss)
+        self.scaled_losses[get_ident()] = weakref.ref(result), loss.detach(), read(loss)
 
     def unscaled(self, tensor: Any) -> tuple[Any, Reduced]:
         """Return the loss that backward runs on, and how it was reduced; UNREAD if it was not scaled."""
-        scaled = self._scaled.pop(get_ident(), None) if self._scaled else None
+        scaled = self.scaled_losses.pop(get_ident(), None) if self.scaled_losses else None
         if scaled is not None and scaled[0]() is tensor:
             return scaled[1], scaled[2]
         return tensor, UNREAD
@@ -126,13 +127,17 @@ class Sites:
             part = read(tensor)
         if part.count is not None and not isinstance(part.count, int):
             part = part._replace(count=part.count.clone())  # the script may count the next items in the same tensor
+        self.put(site, value, part)
+        return True
+
+    def put(self, site: Site, value: Any, part: Reduced) -> None:
+        """Add the loss of a backward that counts."""
         self.added = site, value
         if site.count:
             site.add(value, part)
         else:
             self.pending.append(site)
             site.begin(value, part)
-        return True
 
     def take_plain(self, values: dict[str, Any], optimizer: Any, step: int) -> bool:
         """Put the loss into ``values`` if it is the only one, with a name and no division to undo; else return False."""
@@ -157,12 +162,37 @@ class Sites:
         self._stepped_on = pending
         return [(site, site.take()) for site in pending]
 
+    def take_known(self) -> list[Any]:
+        """Return the loss of each site that ran since the last call, and all of which have names."""
+        pending, self.pending = self.pending, []
+        self._stepped_on, self.scaled_in_step = pending, False
+        return [pending[0].take()] if len(pending) == 1 else [site.take() for site in pending]
+
     def _join(self, sites: list[Site]) -> None:
         """Merge several sites into one, which gets their losses from now on."""
         first, *others = sites
         for site in others:
             first.add_line(site)
         self._by_place = {place: first if site in others else site for place, site in self._by_place.items()}
+
+    def places(self, sites: list[Site]) -> list[tuple[CodeType, int, Site]]:
+        """Return the code and the instruction where the user's own code runs backward for one of these lines.
+
+        Not those in a library: which line is the user's depends on what is below them on the stack.
+        """
+        return [
+            (site.code, at, site)
+            for (code, at), site in self._by_place.items()
+            if site in sites
+            and site.code is not None
+            and id(site.code) == code
+            and not self._code.is_library(site.code.co_filename)
+        ]
+
+    def library_code(self, function: Any) -> CodeType | None:
+        """Return the code of a function that a library defines; None if the script has replaced it with its own."""
+        code: CodeType | None = getattr(function, "__code__", None)
+        return code if code is not None and self._code.is_library(code.co_filename) else None
 
     def are_steady(self, sites: list[Site]) -> bool:
         """Return whether these lines have names of their own, and expect no further loss in their step."""

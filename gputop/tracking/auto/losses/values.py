@@ -18,11 +18,12 @@ def value_of(torch: Any, tensor: Any) -> Any:
         return _value_of_subclass(torch, tensor)
     if has_modes(torch):
         with unseen(torch):
-            return _value(torch, tensor)
-    return _value(torch, tensor)
+            return plain_value_of(torch, tensor)
+    return plain_value_of(torch, tensor)
 
 
-def _value(torch: Any, tensor: Any) -> Any:
+def plain_value_of(torch: Any, tensor: Any) -> Any:
+    """Return the same of a tensor of torch's own class, while no mode is active."""
     if tensor.numel() != 1:
         return None
     if tensor.is_cpu:
@@ -36,7 +37,7 @@ def _value_of_subclass(torch: Any, tensor: Any) -> Any:
     """Return the value of a tensor of another class, which may have none, or no memory of its own; else None."""
     try:
         with unseen(torch):
-            value = _value(torch, tensor)
+            value = plain_value_of(torch, tensor)
     except Exception as error:  # noqa: BLE001 - the class is anybody's, and need not know the operation
         let_through(error)
         return None

@@ -297,10 +297,12 @@ class FastPath:
                 return None
             found = [] if loss is None else [loss]
         # A signal handler may have ended the fast path since the step began: the full path takes the losses then.
-        elif self.mode != "fast" or not several.are(turn.lines):
+        elif self.mode != "fast" or (taken := several.take(turn.lines)) is None:
             return None
         else:
-            found = several.take() if turn.lines else []
+            found = taken
+        if len(found) == 1 and type(found[0]) is float:
+            return (found[0],)
         if all(type(loss) is float for loss in found):
             return tuple(found)
         for name, value in zip(turn.losses, found, strict=True):

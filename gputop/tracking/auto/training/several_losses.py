@@ -1,50 +1,90 @@
 """The losses of a fast iteration that has several, or a scaled one: each is taken at its line, as on the full path.
 
-Finding the line takes longer than everything else on the fast path, so iterations with a single loss skip it.
+Iterations with a single loss skip this: finding the line takes longer than everything else on the fast path. So a line that was
+found before is recognized by the instruction that runs backward, and a mean is read in fewer steps than other losses.
 """
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from gputop.tracking.auto.losses import values
+from gputop.tracking.auto.losses.reduction import UNREAD, Reduced, read_mean
 from gputop.tracking.auto.losses.site import Site
 from gputop.tracking.auto.losses.sites import Sites
-from gputop.tracking.unseen import unseen
+from gputop.tracking.unseen import mode_counts, unseen
+
+_OWN_CALLS = 3
+"""How many calls of gputop are between ``torch.autograd.backward`` and ``Several.takes``: none of them is the user's line."""
 
 
 class Several:
     """Takes the losses of fast iterations in which the same lines run backward, each any number of times."""
+
+    __slots__ = ("_dispatches", "_functions", "_passed", "_places", "_sites", "_torch", "_usual")
 
     def __init__(self, torch: Any, sites: Sites, usual: list[Site]) -> None:
         """``usual`` are the lines of an iteration, which have names."""
         self._torch = torch
         self._sites = sites
         self._usual = usual
+        self._places = sites.places(usual)
+        self._passed = sites.library_code(torch.Tensor.backward)
+        """The code between the user's line and ``torch.autograd.backward``, as a rule."""
+        self._dispatches, self._functions = mode_counts(torch)
 
     def takes(self, tensor: Any) -> bool:
         """Take the loss that a backward begins on, and return True; return False if the full path must take it."""
         sites = self._sites
-        site = sites.here()
-        if site not in self._usual or site.runs_again:
-            return False
-        sites.begin_backward()
-        with unseen(self._torch):
-            shown, part = sites.unscaled(tensor)
-            value = values.value_of(self._torch, shown)
-            if value is None:
+        frame: Any = sys._getframe(_OWN_CALLS)
+        code = frame.f_code
+        if code is self._passed:
+            frame = frame.f_back
+            code = frame.f_code
+        instruction = frame.f_lasti
+        for known, at, found in self._places:
+            if known is code and at == instruction:
+                site = found
+                break
+        else:
+            site = sites.here()
+            if site not in self._usual:
                 return False
-            sites.add(site, value, part, tensor, in_closure=False)
-            return True
+        if site.count and site.runs_again:
+            return False
+        sites.added = None
+        if self._dispatches() or self._functions():
+            with unseen(self._torch):
+                return self._takes_any(site, tensor)
+        shown, part = sites.unscaled(tensor) if sites.scaled_losses else (tensor, UNREAD)
+        plain = type(shown) is type(tensor)
+        value = (values.plain_value_of if plain else values.value_of)(self._torch, shown)
+        if value is None:
+            return False
+        read: Reduced | None = part
+        if part is UNREAD and (site.count or site.accumulates):
+            read = read_mean(tensor)
+        if read is None or read.count is not None:
+            with unseen(self._torch):
+                return sites.add(site, value, part, tensor, in_closure=False)
+        sites.put(site, value, read)
+        return True
 
-    def are(self, lines: list[Site]) -> bool:
-        """Return whether these lines have run backward, in this order, since the last step, with losses on one device."""
-        pending = self._sites.pending
-        return pending == lines and len({type(site.total) is float for site in pending}) <= 1
+    def _takes_any(self, site: Site, tensor: Any) -> bool:
+        """Take the loss while modes of the script see what is asked of tensors."""
+        sites = self._sites
+        shown, part = sites.unscaled(tensor)
+        value = values.value_of(self._torch, shown)
+        return value is not None and sites.add(site, value, part, tensor, in_closure=False)
 
-    def take(self) -> list[Any]:
-        """Return the loss of each line."""
-        return [value for _, value in self._sites.take()]
+    def take(self, lines: list[Site]) -> list[Any] | None:
+        """Return the loss of each of these lines; None if others have run since the last step, or some losses are on a GPU."""
+        sites = self._sites
+        pending = sites.pending
+        if pending != lines or (len(lines) > 1 and len({type(site.total) is float for site in pending}) > 1):
+            return None
+        return sites.take_known()
 
     def drop(self) -> None:
         """Forget the loss of a backward that failed."""

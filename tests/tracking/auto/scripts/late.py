@@ -40,7 +40,7 @@ for _name in ("add", "sub", "mul", "truediv"):
 
 def pretend(seed):
     """Take each loss for one on a GPU, which is some steps behind: a random number of copies land at each further one."""
-    dice, copies, true_value_of = random.Random(seed), [], values.value_of
+    dice, copies, true_value_of = random.Random(seed), [], values.plain_value_of
 
     def value_of(torch, tensor):
         found = true_value_of(torch, tensor)
@@ -63,7 +63,7 @@ def pretend(seed):
                 copies.pop(0)()
         return finish(self)
 
-    values.value_of, gpu_values.LateValues.stage, gpu_values.LateValues.landed = value_of, stage, landed
+    values.plain_value_of, gpu_values.LateValues.stage, gpu_values.LateValues.landed = value_of, stage, landed
     gpu_values.LateValues.ending = False
 
 
