@@ -38,7 +38,7 @@ class Backwards:
         training = self._training
         sites = training.sites
         sites.begin_backward()
-        if not training.partial:
+        if training.counts_all:
             training.gradients.backward()
         if training.step_is_hidden:
             training.fast.stop()
@@ -58,7 +58,7 @@ class Backwards:
         self._without_optimizer.before_backward(site, tensor)
         if site.runs_again and not training.stepping and self._is_discarded(tensor) and site.note_reset():
             sites.drop(site)
-            if not training.partial:
+            if training.counts_all:
                 training.gradients.take_back()
         again = training.stepping and site.count > 0 and training.begins_again()
         if sites.add(site, number, part, tensor, training.stepping, again):
@@ -93,7 +93,7 @@ class Backwards:
         training = self._training
         try:
             training.sites.take_back()
-            if not training.partial:
+            if training.counts_all:
                 training.gradients.take_back()
         except Exception as error:  # noqa: BLE001 - the script gets the error of its backward, and no other one
             training.failed(error)

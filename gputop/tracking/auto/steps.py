@@ -148,8 +148,8 @@ class Steps:
         self._note_optimizer(optimizer, index, known, opened)
         if ends:
             # Which of several backwards a wrapper reduced over the ranks is counted in every step.
-            counted = models.settling or models.inspection.splits or (models.wrapped and training.usual.accumulates)
-            training.decide(plain and not counted)
+            counts = models if models.wrapped and training.usual.accumulates else None
+            training.decide(plain and not (models.settling or models.inspection.splits), counts)
         training.do_between_steps()
 
     def _is_plain(self) -> bool:
@@ -197,7 +197,7 @@ class Steps:
             models.add_optimizer(optimizer)
         if models.wrapped:
             models.inspection.wrapping.stepped()
-        if not training.partial:
+        if training.counts_all:
             training.gradients.stepped(known and index in models.ddp_optimizers)
         searched = not known
         if training.step >= training.wanted.facts_due or facts.stall.stalled:

@@ -32,6 +32,10 @@ COUNTED = ("gradients", "wrapper_calls", "checkpoint", "evaluation")
 """Facts that count what was inspected, or hold times."""
 
 
+IN_EVERY_ITERATION = ("gradients", "wrapper_calls")
+"""Those of them that are counted on both paths if the gradients of several backwards add up in a DistributedDataParallel."""
+
+
 def steps_of(step_s: float, number: int = 20_000) -> list[int]:
     part = full_share(step_s)
     return [step for step in range(number) if is_full(step, part)]
@@ -85,8 +89,10 @@ def same(one: float, other: float) -> bool:
         (("pair",), (2,)),
         (("adversarial",), (4,)),
         (("gpu", "adversarial"), (4,)),
+        (("ddp",), (2, 3)),
+        (("gpu", "ddp"), (2,)),
     ],
-    ids=["cpu", "gpu", "pair", "adversarial", "gpu-adversarial"],
+    ids=["cpu", "gpu", "pair", "adversarial", "gpu-adversarial", "ddp", "gpu-ddp"],
 )
 def test_unusual_iterations_are_logged_as_if_every_iteration_were_measured_in_full(
     home: Home, words: tuple[str, ...], seeds: tuple[int, ...]
@@ -114,7 +120,11 @@ def test_unusual_iterations_are_logged_as_if_every_iteration_were_measured_in_fu
             assert few[name].keys() < all_of[name].keys(), name
         facts, known = fast.ranks[0].facts, full.ranks[0].facts
         assert facts.keys() == known.keys()
-        for name in facts.keys() - {*COUNTED, "parameters"}:
+        if "ddp" in words:
+            for name in IN_EVERY_ITERATION:
+                assert facts[name] == known[name], name
+        # Which calls are measured for "batches" depends on how long the steps took, too.
+        for name in facts.keys() - {*COUNTED, "parameters", *(("batches", "ddp") if "ddp" in words else ())}:
             assert without_times(facts[name]) == without_times(known[name]), name
         # Which steps are probed depends on how long they took; what is found there does not.
         probed, all_probed = ({step: rest for step, *rest in item["parameters"]["recent"]} for item in (facts, known))
@@ -418,7 +428,7 @@ def test_a_step_of_another_optimizer_with_the_same_id_is_not_fast() -> None:
     import torch
 
     fast, first = FastPath(torch), Optimizer()
-    turn, known = FastTurn(weakref.ref(first), [], ("loss",)), id(first)
+    turn, known = FastTurn(0, weakref.ref(first), [], ("loss",)), id(first)
     fast.begin(
         step=0,
         mark=time.perf_counter(),
@@ -432,6 +442,7 @@ def test_a_step_of_another_optimizer_with_the_same_id_is_not_fast() -> None:
         stretch=Stretch(),
         late=lambda *late: None,
         several=None,
+        counts=None,
     )
     del first
     others = [Optimizer() for _ in range(1000)]

@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from time import perf_counter
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from gputop.tracking.auto.losses import values
 from gputop.tracking.auto.training.pace import FULL_FROM_S
@@ -39,6 +39,25 @@ FastStep = tuple[tuple[str, ...], tuple[float, ...], int, float]
 """A record: names, values, step, and time by ``perf_counter`` (on Linux the journal's clock)."""
 Late = Callable[[str, Any, int, int], None]
 """Records a value that is still on a GPU once it has arrived: its name, the value, its step, its time (monotonic, ns)."""
+
+
+class Counts(Protocol):
+    """Counts the calls of modules, the backwards and the steps of an iteration."""
+
+    inside: bool
+    """Whether a module is being called whose call was counted."""
+
+    def counted(self, module: Any, onward: Any, args: Any, kwargs: Any) -> Any:
+        """Call a module, and count the call."""
+
+    def backward(self) -> None:
+        """Count a backward that begins."""
+
+    def backward_failed(self) -> None:
+        """Take back the last backward."""
+
+    def stepped(self, number: int) -> None:
+        """Count a step of the optimizer with this number."""
 
 
 class Stretch:
@@ -62,14 +81,14 @@ class Stretch:
 class FastTurn:
     """The step of one optimizer in a fast iteration: what comes before it, and the names of its values."""
 
-    __slots__ = ("lines", "losses", "optimizer")
+    __slots__ = ("lines", "losses", "number", "optimizer")
 
-    def __init__(self, optimizer: Callable[[], Any], lines: list[Site], losses: tuple[str, ...]) -> None:
+    def __init__(self, number: int, optimizer: Callable[[], Any], lines: list[Site], losses: tuple[str, ...]) -> None:
         """Take a weak reference to the optimizer: once it is gone, another one may have its id.
 
         ``lines`` run backward before it, since the step before; ``losses`` are their names.
         """
-        self.optimizer, self.lines, self.losses = optimizer, lines, losses
+        self.number, self.optimizer, self.lines, self.losses = number, optimizer, lines, losses
 
 
 def _ignore(name: str, value: Any, step: int, at_ns: int) -> None:
@@ -97,6 +116,7 @@ class FastPath:
         "_torch",
         "_turns",
         "batches",
+        "counts",
         "data_s",
         "feed",
         "in_backward",
@@ -120,6 +140,8 @@ class FastPath:
         """The loss of the current iteration, a float or a tensor on a GPU, unless there may be several."""
         self._several: Several | None = None
         """Takes the losses if there may be several."""
+        self.counts: Counts | None = None
+        """While the mode is "fast", counts each call, backward and step; None if the iterations measured in full are enough."""
         self.data_s = 0.0
         self.batches = self._batches_before = 0
         """Batches fetched on the fast path, and those before the current iteration."""
@@ -132,7 +154,7 @@ class FastPath:
         """An iteration that takes longer ends the fast path."""
         self.thread = 0
         self._turns: Sequence[FastTurn] = ()
-        self._next = self._last = FastTurn(lambda: None, [], ())
+        self._next = self._last = FastTurn(0, lambda: None, [], ())
         """The turns that come next, and at the end of the iteration."""
         self.turns_taken = 0
         """How many optimizers have stepped since the last iteration ended."""
@@ -169,6 +191,7 @@ class FastPath:
         stretch: Stretch,
         late: Late,
         several: Several | None,
+        counts: Counts | None,
     ) -> None:
         """Take the fast path from the step after ``step``, which ended at ``mark``, to ``last_step``.
 
@@ -185,6 +208,7 @@ class FastPath:
             stretch: takes the records.
             late: takes losses that are still on a GPU.
             several: takes the losses if there may be several, or scaled ones.
+            counts: counts what has to be counted in every iteration.
         """
         self.step, self._last_step, self.mark, self._pause_every = step, last_step, mark, pause_every
         self._set_pause()
@@ -193,6 +217,7 @@ class FastPath:
         self._record, self._late = stretch.waiting.append, late
         self.loss, self._several, self.data_s, self._limit_s = None, several, 0.0, FULL_FROM_S
         self.batches = self._batches_before = 0
+        self.counts = counts
         self.feed = NO_FEED if feed is None else feed
         self.mode = "fast"
 
@@ -211,6 +236,8 @@ class FastPath:
             let_through(error)
             return False
         self.in_backward = taken
+        if taken and self.counts is not None:
+            self.counts.backward()
         return taken
 
     def begin_backward(self) -> None:
@@ -224,6 +251,8 @@ class FastPath:
     def drop_loss(self) -> None:
         """Forget the loss of a backward that failed: it led to no step, and the script may retry."""
         self.loss = None
+        if self.counts is not None:
+            self.counts.backward_failed()
         if self._several is not None:
             try:
                 self._several.drop()
@@ -269,6 +298,8 @@ class FastPath:
         self._batches_before = self.batches
         self.mark = now
         self._next, self.turns_taken = self._turns[0], 0
+        if self.counts is not None:
+            self.counts.stepped(turn.number)
         return True
 
     def _stepped_within(self, turn: FastTurn, now: float) -> bool:
@@ -284,6 +315,8 @@ class FastPath:
                 self._record((turn.losses, losses, self.step, now))
         self.turns_taken += 1
         self._next = self._turns[self.turns_taken]
+        if self.counts is not None:
+            self.counts.stepped(turn.number)
         return True
 
     def _losses_of(self, turn: FastTurn, loss: Any, step: int, now: float) -> tuple[float, ...] | None:

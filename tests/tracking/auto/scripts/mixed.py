@@ -2,8 +2,8 @@
 
 mixed.py SEEDS: trains each seed twice, once with every iteration measured in full ("SEED-full") and once with the fast path
 ("SEED-fast"). Words before the seeds: "gpu" makes tracking take each loss for one on a GPU (``late``); "pair" and "adversarial"
-train with two optimizers. Prints what each training's own record of its losses and
-weights is.
+train with two optimizers, "ddp" accumulates under a DistributedDataParallel. Prints what each training's own record of its
+losses and weights is.
 
 Tracking's clock shows what this process has worked, so that a crowded machine makes no step slow: slow ones are never fast.
 """
@@ -212,8 +212,11 @@ class Training:
     def step(self):
         self.optimizer.step()
 
+    def kinds(self):
+        return [name for name, item in vars(Training).items() if callable(item) and name not in NOT_KINDS]
+
     def run(self):
-        kinds = [name for name, item in vars(Training).items() if callable(item) and name not in NOT_KINDS]
+        kinds = self.kinds()
         late = [*kinds, *LATE] if self.seed % 2 else kinds
         for number in range(ITERATIONS):
             special = number >= PLAIN_FIRST and self.random.random() < self.special
@@ -228,7 +231,7 @@ class Training:
 
 LATE = ("accumulation", "in_a_list", "second_loss", "second_optimizer")
 """After these there is more than one line with a loss, or optimizer. With odd seeds alone."""
-NOT_KINDS = ("__init__", "batch", "loss", "back", "step", "run", "plain", *LATE)
+NOT_KINDS = ("__init__", "batch", "loss", "back", "step", "kinds", "run", "plain", *LATE)
 
 
 class Pair(Training):
@@ -275,7 +278,55 @@ class Adversarial(Pair):
         self.second.step()
 
 
-TRAINING = {"pair": Pair, "adversarial": Adversarial}.get(WORDS[-1] if WORDS else "", Training)
+class Parallel(Training):
+    """A DistributedDataParallel that accumulates two backwards, and reduces the second one."""
+
+    special = 0.15
+
+    def __init__(self, seed):
+        super().__init__(seed)
+        torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        self.model = torch.nn.parallel.DistributedDataParallel(self.model)
+
+    def accumulate(self, *reduced):
+        for reduces in reduced:
+            with contextlib.nullcontext() if reduces else self.model.no_sync():
+                self.back(self.loss() / len(reduced))
+
+    def plain(self):
+        self.accumulate(False, True)
+
+    def kinds(self):
+        own = ("none_reduced", "all_reduced", "first_reduced", "fewer", "one_more", "past_the_wrapper", "past_it_first")
+        return [*own, *(name for name in super().kinds() if name not in ("reentrant", "tried_again", "second_optimizer"))]
+
+    def none_reduced(self):
+        self.accumulate(False, False)
+
+    def all_reduced(self):
+        self.accumulate(True, True)
+
+    def first_reduced(self):
+        self.accumulate(True, False)
+
+    def fewer(self):
+        self.accumulate(True)
+
+    def one_more(self):
+        self.accumulate(False, False, True)
+
+    def past_the_wrapper(self):
+        for _ in range(2):
+            inputs, targets = self.batch()
+            self.back(torch.nn.functional.mse_loss(self.model.module(inputs), targets) / 2)
+
+    def past_it_first(self):
+        inputs, targets = self.batch()
+        self.back(torch.nn.functional.mse_loss(self.model.module(inputs), targets) / 2)
+        self.back(self.loss() / 2)
+
+
+TRAINING = {"pair": Pair, "adversarial": Adversarial, "ddp": Parallel}.get(WORDS[-1] if WORDS else "", Training)
 
 
 def train(seed, full):
