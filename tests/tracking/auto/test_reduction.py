@@ -169,6 +169,28 @@ def test_the_loss_of_a_step_is_the_same_whether_a_line_has_seen_its_form_before_
         assert sites.take() == [(site, expected)]
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_a_step_that_a_signal_handler_interrupts_takes_no_loss_of_a_later_one(
+    monkeypatch: pytest.MonkeyPatch, known: bool
+) -> None:
+    class TimeIsUpError(Exception):
+        pass
+
+    def interrupted(site: Site) -> Any:
+        raise TimeIsUpError
+
+    sites, site = Sites(UserCode()), Site(None)
+    part = Reduced(None, 1.0, "mean")
+    sites.add(site, 1.0, part, None, in_closure=False)
+    with monkeypatch.context() as patched:
+        patched.setattr(Site, "take", interrupted)
+        with pytest.raises(TimeIsUpError):
+            sites.take_known() if known else sites.take()
+    for value in (2.0, 4.0):
+        sites.add(site, value, part, None, in_closure=False)
+    assert sites.take() == [(site, 3.0)]
+
+
 def test_a_mean_times_its_items_is_a_mean_whichever_comes_first() -> None:
     """One backward in a step, too: such a script divides the gradients by the items."""
     prediction, target = batches([8])[0]

@@ -99,7 +99,8 @@ class Sites:
 
     def drop(self, site: Site) -> None:
         """Forget the losses of a line: they led to no step."""
-        self.pending.remove(site)
+        if site in self.pending:
+            self.pending.remove(site)
         site.drop()
 
     def here(self) -> Site:
@@ -133,11 +134,13 @@ class Sites:
     def put(self, site: Site, value: Any, part: Reduced) -> None:
         """Add the loss of a backward that counts."""
         self.added = site, value
-        if site.count:
+        # A signal handler that raises may have interrupted ``take``: then the losses of that step are still in its sites.
+        if site.count and site in self.pending:
             site.add(value, part)
-        else:
+            return
+        if site not in self.pending:
             self.pending.append(site)
-            site.begin(value, part)
+        site.begin(value, part)
 
     def take_plain(self, values: dict[str, Any], optimizer: Any, step: int) -> bool:
         """Put the loss into ``values`` if it is the only one, with a name and no division to undo; else return False."""
