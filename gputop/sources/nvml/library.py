@@ -1,4 +1,4 @@
-"""Finds and loads the driver's library, and explains why there is none. Does not import pynvml."""
+"""Finds and loads the driver's library, and explains why there is none."""
 
 from __future__ import annotations
 

@@ -6,7 +6,8 @@ import ctypes
 import re
 from typing import Any
 
-from gputop.sources.nvml.calls import Asker, Licenses
+from gputop.sources.nvml.calls import Asker
+from gputop.sources.nvml.layouts import Licenses
 
 _COMPUTE_MODES = {0: "default", 1: "exclusive_thread", 2: "prohibited", 3: "exclusive_process"}
 _VIRTUAL_NAME = re.compile(r"-\d+[ABCQ]$")
