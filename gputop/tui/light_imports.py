@@ -43,10 +43,13 @@ def import_processes() -> None:
 
 
 def import_library() -> None:
-    """Import dataclasses and pathlib with stand-ins, before another module imports them."""
+    """Import dataclasses and pathlib with stand-ins, before another module imports them; make dataclasses share methods."""
     with _StandIns(_OF_THE_LIBRARY):
         import dataclasses  # noqa: F401
         import pathlib  # noqa: F401
+    from gputop.tui.light_dataclasses import share_methods
+
+    share_methods()
 
 
 def import_asyncio() -> None:

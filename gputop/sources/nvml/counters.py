@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gputop.sources.nvml.calls import INVALID_ARGUMENT, NOT_SUPPORTED, SUCCESS, Asker
 from gputop.sources.nvml.layouts import FieldValue, GpmMetrics, GpmSample
@@ -159,7 +159,7 @@ class Gpm:
     ``take`` fills a sample, for a GPU or for a MIG instance.
     """
 
-    def __init__(self, asker: Asker, take: Callable[[GpmSample], int]) -> None:
+    def __init__(self, asker: Asker, take: Callable[[Any], int]) -> None:
         self._asker = asker
         self._calls = asker.calls
         self._take = take
@@ -196,7 +196,7 @@ class Gpm:
             return {}
         return self._metrics(before, fresh)
 
-    def _metrics(self, before: GpmSample, fresh: GpmSample) -> dict[str, float]:
+    def _metrics(self, before: Any, fresh: Any) -> dict[str, float]:
         get = self._get
         get.sample1, get.sample2, get.numMetrics = before, fresh, len(self._readings)
         for metric, (number, _) in zip(get.metrics, self._readings, strict=False):
