@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import sys
 from unittest import mock
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gputop.history import history
 from gputop.history import series as series_module
+from gputop.history.buckets import Bucket
 from gputop.history.history import History
 from gputop.history.metrics import MetricSeries
 from gputop.history.series import BUCKETS, Series
@@ -197,3 +200,30 @@ def test_where_more_processes_run_than_are_kept_the_first_keep_their_past() -> N
     held_by.observe(samples.snapshot(3, time=samples.EPOCH + 3, processes=running[1:], points=()))
     assert held_by.process(running[0], "GPU-1", "memory_used_bytes") is None
     assert held_by.process(running[-2], "GPU-1", "memory_used_bytes") is not None
+
+
+def arrays_of(*rows: Series) -> dict[int, int]:
+    """The arrays that hold the buckets of these: identity -> size in bytes."""
+    columns = [column for row in rows for column in (row.buckets.x_first, row.buckets.x_last, *row.buckets._columns)]
+    return {id(column): sys.getsizeof(column) for column in columns}
+
+
+@pytest.mark.parametrize(("spoiled", "most_bytes"), [(None, 30), (math.nan, 80)])
+def test_values_at_full_resolution_are_kept_once(spoiled: float | None, most_bytes: int) -> None:
+    by_step = Series()
+    by_time = Series(values_of=by_step)
+    values = [float(number % 7) for number in range(2048)]
+    if spoiled is not None:
+        values[1500] = spoiled
+    for start in range(0, 2048, 512):
+        by_step.extend(range(start, start + 512), values[start : start + 512])
+        by_time.extend([1e9 + number for number in range(start, start + 512)], values[start : start + 512])
+    assert sum(arrays_of(by_step, by_time).values()) < most_bytes * 2048
+    assert [bucket.last for bucket in by_time.buckets][:1500] == values[:1500]
+    assert [bucket.x_first for bucket in by_step.buckets] == list(range(2048))
+    for number in range(2048, BUCKETS + 2):
+        by_step.extend((number,), (9.0,))
+        by_time.extend((1e9 + number,), (9.0,))
+    assert (len(by_step.buckets), len(by_time.buckets), by_step.width) == (BUCKETS // 2 + 1, BUCKETS // 2 + 1, 2)
+    assert [bucket.high for bucket in by_time.buckets] == [bucket.high for bucket in by_step.buckets]
+    assert by_step.buckets[0] == Bucket(0, 1, 0, 1, 1, 2, 1)
