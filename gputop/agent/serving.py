@@ -19,6 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 from gputop.agent.nccl_turns import WhenToAsk
+from gputop.agent.one_heap import GIVEN_BACK_S, give_back
 from gputop.agent.process import WHOLE
 from gputop.agent.sampler import Sampler
 from gputop.agent.source import choose_source
@@ -55,10 +56,14 @@ def serve(
     """
     answering: Answering | None = None
     due = time.monotonic()
+    given_back_at = due
     while True:
         snapshot = sampler.take()
         write(form(snapshot))
         sampler.keep_gpus(snapshot)
+        if time.monotonic() - given_back_at >= GIVEN_BACK_S:
+            give_back()
+            given_back_at = time.monotonic()
         if inbox is not None and answering is None:  # the first snapshot does not wait for it
             from gputop.agent.answering import Answering
 

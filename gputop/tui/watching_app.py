@@ -6,20 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from gputop.agent.feed import Feed
+from gputop.agent.one_heap import GIVEN_BACK_S, give_back
 from gputop.tui.machine import Machine
 from gputop.tui.messages import FeedArrived
 from gputop.tui.state.own_cost import Cost, OwnCost
 from gputop.tui.state.view import Settings, View
-from gputop.tui.terminal.free_memory import give_back
 from gputop.tui.terminal.sparing_app import SparingApp
 from gputop.tui.turns import Turns
 
 FIRST_PICTURE_S = 1.0
 """How often the first picture is drawn again while no snapshot arrives, with its age."""
-
-GIVEN_BACK_S = 10.0
-"""How often freed memory is given back: a line of eight quick ranks takes megabytes while it is read, and what stays lies in
-between. It takes one or two milliseconds."""
 
 
 class WatchingApp(SparingApp):

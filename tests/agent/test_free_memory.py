@@ -8,10 +8,12 @@ import sys
 
 import pytest
 
-from tests import REPOSITORY
+from gputop.agent import serving
+from gputop.snapshot import Snapshot
+from tests import REPOSITORY, samples
 
 FREES = """
-from gputop.tui.terminal.free_memory import give_back
+from gputop.agent.one_heap import give_back
 from tests.tui.whole_memory import own_mib
 kept = [bytearray(1000) for _ in range(40_000)][::100]
 before = own_mib("self")
@@ -24,3 +26,28 @@ print(before - own_mib("self"))
 def test_memory_between_objects_that_stay_is_given_back() -> None:
     run = subprocess.run([sys.executable, "-c", FREES], capture_output=True, text=True, check=True, cwd=REPOSITORY)
     assert float(run.stdout) > 20
+
+
+class StillSampler:
+    """Takes the same snapshot again and again."""
+
+    interval_s = 0.001
+
+    def take(self) -> Snapshot:
+        return samples.snapshot()
+
+    def keep_gpus(self, snapshot: Snapshot) -> None:
+        pass
+
+
+def test_the_sampler_gives_freed_memory_back_while_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[bool] = []
+    monkeypatch.setattr(serving, "GIVEN_BACK_S", 0.0)
+    monkeypatch.setattr(serving, "give_back", lambda: given.append(True))
+
+    def write(line: str) -> None:
+        if len(given) > 2:
+            raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        serving.serve(StillSampler(), write)  # type: ignore[arg-type]

@@ -16,7 +16,6 @@ from textual.geometry import Region, Size
 from textual.screen import Screen, ScreenResultType
 from textual.widget import Widget
 
-from gputop.tui.terminal.free_memory import give_back
 from gputop.tui.terminal.private_textual import (
     can_settle,
     forget_removed_widgets,
@@ -175,4 +174,3 @@ class SettledScreen(Screen[ScreenResultType]):
 def _free() -> None:
     forget_removed_widgets()
     gc.collect()
-    give_back()
