@@ -11,7 +11,7 @@ Decides from records only: no I/O and no clock.
 from __future__ import annotations
 
 import math
-from collections import deque
+from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -37,7 +37,8 @@ class _Pace:
     ranks: tuple[tuple[int, int | None, bool], ...] = ()
     changed_at: float = -math.inf
     last: dict[tuple[int, str], tuple[int, float]] = field(default_factory=dict)
-    steps_s: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT_STEPS))
+    steps_s: array[float] = field(default_factory=lambda: array("d"))
+    """Those of the newest ``RECENT_STEPS``."""
 
     def add(self, items: Sequence[Points]) -> None:
         """Process the seconds per step between neighboring points; if there are many, only the newest count."""
@@ -55,6 +56,12 @@ class _Pace:
                 break
         for seconds in reversed(found):
             self.steps_s.extend(seconds)
+        del self.steps_s[:-RECENT_STEPS]
+
+    def forget(self) -> None:
+        """Drop what says how long a step may take: hundreds of runs that have ended stay listed."""
+        self.last.clear()
+        del self.steps_s[:]
 
 
 def _seconds_per_step(last: tuple[int, float] | None, points: Points) -> list[float]:
@@ -80,11 +87,16 @@ class NcclTurns:
     def observe_runs(self, runs: Iterable[Run], points: Iterable[Points], now: float) -> None:
         """Process the runs that keep journals, and their points since the last call."""
         known, self._paces = self._paces, {}
+        alive: set[str] = set()
         for run in runs:
-            self._paces[run.run_id] = known.get(run.run_id) or _Pace()
+            pace = self._paces[run.run_id] = known.get(run.run_id) or _Pace()
+            if any(rank.state in LIVE_STATES for rank in run.ranks):
+                alive.add(run.run_id)
+            else:
+                pace.forget()
         by_run: dict[str, list[Points]] = {}
         for item in points:
-            if item.run_id in self._paces:
+            if item.run_id in alive:
                 by_run.setdefault(item.run_id, []).append(item)
         for run_id, items in by_run.items():
             self._paces[run_id].add(items)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
@@ -160,10 +159,22 @@ def test_a_first_look_at_a_run_that_hangs_asks_at_once(ras: Ras) -> None:
 def test_of_many_ranks_the_pace_is_that_of_the_newest_points(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nccl_turns, "RECENT_STEPS", 5)
     pace = nccl_turns._Pace()
-    pace.steps_s = deque(maxlen=5)
     pace.add([Points("r", rank, "loss", (0, 1), (0.0, 1.0 + rank), (1.0, 1.0)) for rank in range(3)])
     assert list(pace.steps_s) == [1.0, 2.0, 3.0]
     pace.add([Points("r", rank, "loss", (1, 3, 4), (1.0, 5.0, 5.5), (1.0, 1.0, 1.0)) for rank in range(3)])
     assert list(pace.steps_s) == [0.5, 2.0, 0.5, 2.0, 0.5]
     pace.add([Points("r", 0, "loss", (6,), (7.5,), (1.0,)), Points("r", 0, "loss", (7,), (10.5,), (1.0,))])
     assert list(pace.steps_s) == [0.5, 2.0, 0.5, 1.0, 3.0]
+
+
+def test_the_pace_of_a_run_that_has_ended_is_forgotten(ras: Ras) -> None:
+    machine = Machine(ras)
+    machine.seconds(5, trains=True)
+    pace = machine.turns._paces[RUN]
+    assert len(pace.steps_s) == 4
+    machine.states = ["finished", "failed"]
+    machine.seconds(2, trains=True)
+    assert (len(pace.steps_s), pace.last) == (0, {})
+    machine.states = ["running", "finished"]
+    machine.seconds(3, trains=True)
+    assert list(pace.steps_s) == [1.0, 1.0]
