@@ -16,6 +16,9 @@ BUCKETS = 4096
 TOGETHER = 512
 """So many values become buckets together, unless someone asks for the buckets before: a snapshot has values of hundreds of
 series, few of which are drawn, and a few values at a time take several times as long."""
+PIECE = 2048
+"""At most so many values are Python's numbers at a time: the memory of the past of a long run, which comes at once, would not
+go back to the system, because others lie in between."""
 X_MAX = 2.0**64
 """Larger than any step or time. Values beyond it, or at NaN, have no place on an axis."""
 
@@ -88,11 +91,15 @@ class Series:
     def _take_new(self) -> None:
         """Make buckets of the new values, along both axes: the buckets share the values."""
         first = self._values_of or self
-        values, first._new_values = first._new_values.tolist(), array("d")
-        for series in (first, first._along):
-            if series is not None:
-                x, series._new_x = series._new_x.tolist(), array("d")
-                series._take_in(x, values)
+        rows = [series for series in (first, first._along) if series is not None]
+        values, first._new_values = first._new_values, array("d")
+        places = [row._new_x for row in rows]
+        for row in rows:
+            row._new_x = array("d")
+        for start in range(0, len(values), PIECE):
+            piece = values[start : start + PIECE].tolist()
+            for row, x in zip(rows, places, strict=True):
+                row._take_in(x[start : start + PIECE].tolist(), piece)
 
     def _take_in(self, x: Sequence[float], values: Sequence[float]) -> None:
         buckets, start = self._buckets, 0
