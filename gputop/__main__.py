@@ -7,18 +7,19 @@ import sys
 
 from gputop.agent.first_look import OPTION, write_first_look
 from gputop.agent.one_heap import share_one_heap
-from gputop.tui.light_imports import import_processes
+from gputop.tui.light_imports import import_processes, leave_out_archives
 
 
 def main() -> int:
     """Run the command line and return its exit code."""
     words = sys.argv[1:]
-    import_processes()
     if words[:1] == ["agent"]:
+        leave_out_archives()
         share_one_heap()
         if OPTION in words:
             write_first_look()
         return _run_sampler()
+    import_processes()
     from gputop.agent.process import end_early, start_early
 
     start_early(words)

@@ -17,7 +17,6 @@ from gputop.errors import GputopError
 from gputop.jobs import checked, record
 from gputop.jobs.job import ACTIVE, SHOWN_FIRST, Job
 from gputop.jobs.slurm_state import SlurmJob, state_of_word
-from gputop.programs.asked import printed
 from gputop.snapshot import JobState
 from gputop.terminal_text import printable
 
@@ -111,6 +110,8 @@ def queue(cluster: str | None = None) -> list[Row]:
     environment["SLURM_TIME_FORMAT"] = "standard"
     # Without --all, jobs in hidden partitions are not listed.
     words = ["squeue", "--noheader", "--all", "--states=all", f"--user={os.getuid()}", f"--format={'|'.join(_FIELDS)}"]
+    from gputop.programs.asked import printed  # the sampler asks nobody
+
     rows = map(_row, printed([*words, *_clusters(cluster)], COMMANDS, ANSWER_S, environment=environment))
     return [row for row in rows if row is not None]
 
@@ -125,6 +126,8 @@ def request_end(job: Job) -> None:
         GputopError: it does not accept the request, or does not answer.
     """
     assert job.slurm is not None
+    from gputop.programs.asked import printed
+
     printed(["scancel", *_clusters(job.slurm.cluster), job.slurm.id], COMMANDS, ANSWER_S)
     status = checked.read_status(job.directory)
     asked = {"signal": "scancel", "at": time.time(), "pid": os.getpid(), "uid": os.getuid()}

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gputop.jobs import identity, record
+
+if TYPE_CHECKING:
+    import subprocess
 
 _PACKAGE_PARENT = Path(__file__).resolve().parents[2]
 started: list[subprocess.Popen[bytes]] = []
@@ -17,6 +20,8 @@ started: list[subprocess.Popen[bytes]] = []
 
 def supervisor(directory: Path, *options: str) -> int:
     """Start a supervisor in its own session, with all signals blocked until it can handle them; return its PID."""
+    import subprocess  # the sampler starts nothing
+
     environment = {name: value for name, value in os.environ.items() if name not in (identity.JOB_VARIABLE, "GPUTOP_RUN_ID")}
     log = record.open_log(directory / record.SUPERVISOR_LOG)
     # The supervisor inherits this thread's mask: a stop request before its first line is not lost.

@@ -42,6 +42,15 @@ def import_processes() -> None:
         import tempfile  # noqa: F401
 
 
+def leave_out_archives() -> None:
+    """Have modules that are imported from now on find no bz2 and no lzma, as on a Python without them: the sampler unpacks
+    nothing, and seldom imports ``shutil``.
+    """
+    modules: dict[str, Any] = sys.modules
+    modules.setdefault("bz2", None)
+    modules.setdefault("lzma", None)
+
+
 def import_library() -> None:
     """Import dataclasses and pathlib with stand-ins, before another module imports them; make dataclasses share methods."""
     with _StandIns(_OF_THE_LIBRARY):

@@ -11,9 +11,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import subprocess
-import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -36,7 +33,11 @@ def find(terminal: str, environment: Mapping[str, str]) -> tuple[str, str] | Non
     """
     session, window = environment.get("STY", ""), environment.get("WINDOW", "")
     named = _SESSION.fullmatch(session)
-    if named is None or not (window.isascii() and window.isdigit()) or shutil.which("screen") is None:
+    if named is None or not (window.isascii() and window.isdigit()):
+        return None
+    import shutil  # few runs print to a session
+
+    if shutil.which("screen") is None:
         return None
     if not _is_of_this_user(int(named["pid"])) or _terminals(int(named["pid"])) != [terminal]:
         return None
@@ -45,6 +46,10 @@ def find(terminal: str, environment: Mapping[str, str]) -> tuple[str, str] | Non
 
 def capture(server: str, window: str) -> str | None:
     """Return the newest lines of a window; None if the session does not answer."""
+    import shutil
+    import subprocess
+    import tempfile
+
     program = shutil.which("screen")
     folder, _, session = server.rpartition("/")
     settings = {name: value for name, value in os.environ.items() if name not in ("STY", "SCREENDIR")}

@@ -5,9 +5,7 @@ nothing there. The server is the one that the process's environment names, or th
 from __future__ import annotations
 
 import os
-import shutil
 import stat
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -57,6 +55,9 @@ def _own_socket(path: str) -> str | None:
 
 
 def _ask(socket: str, *words: str) -> str | None:
+    import shutil  # few runs print to a pane
+    import subprocess
+
     tmux = shutil.which("tmux")
     if tmux is None:
         return None
