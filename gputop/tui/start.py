@@ -115,7 +115,7 @@ def _run(
 
     watch(sys.__stdin__.fileno() if sys.__stdin__ is not None else -1, leave, _abandon(feeds))
     collect_rarely()
-    with long_lived():
+    with long_lived(many=True):
         first = first_picture(settings)
         with first or contextlib.nullcontext():
             import_asyncio()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 
 import pytest
 
@@ -20,6 +21,20 @@ def test_what_is_imported_for_good_is_left_alone_by_the_collector() -> None:
         kept = [[number] for number in range(100)]
     assert gc.isenabled()
     assert gc.get_freeze_count() >= before + len(kept)
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_what_many_imports_replaced_is_not_kept_for_good(many: bool) -> None:
+    class Node:
+        pass
+
+    with long_lived(many=many):
+        node = Node()
+        node.itself = node  # type: ignore[attr-defined]
+        seen = weakref.ref(node)
+        del node
+    gc.collect()
+    assert (seen() is None) is many
 
 
 def test_the_collector_looks_for_cycles_rarely() -> None:
