@@ -17,6 +17,8 @@ from gputop.sources.python_stacks.layouts import C_STACK, GENERATOR, Layout, lay
 from gputop.sources.python_stacks.lines import line_at
 from gputop.whereabouts.activities import Call
 
+OFF = "GPUTOP_STACKS"
+"""With the value 0 in the environment of gputop, no stack is read."""
 CALLS_MAX = 200
 """A deeper stack is not read to its end."""
 _THREADS_MAX = 1024
@@ -58,7 +60,7 @@ class StackReader:
         self._codes: dict[int, _Code] = {}
         self._memory = -1
         self._layout: Layout | None = None
-        found = symbols.find(pid, _WANTED)
+        found = symbols.find(pid, _WANTED) if os.environ.get(OFF) != "0" else None
         if found is None:
             return
         self._runtime, self._code_type = (found.addresses[name] for name in _WANTED)

@@ -121,6 +121,12 @@ def test_other_programs_have_no_stack(processes: Processes) -> None:
     assert reader.read() is None
 
 
+def test_it_can_be_turned_off(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
+    child, _ = processes.ready()
+    monkeypatch.setenv("GPUTOP_STACKS", "0")
+    assert not StackReader(child.pid).can_read
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can read as another user")
 def test_of_another_users_process_nothing_is_read(processes: Processes) -> None:
     child, _ = processes.ready()
