@@ -6,6 +6,7 @@ import itertools
 import operator
 import os
 import shlex
+import signal
 import sys
 import time
 from collections import Counter
@@ -21,6 +22,16 @@ from gputop.sources.host.reader import HostReader
 from tests.real_processes import PRELUDE, Processes, eventually, see_only_own_processes
 
 ASLEEP = "import select; say('ready'); select.select([], [], [], 120)"
+WORKS_ON_SIGNAL = """
+import select, signal
+def work(*_):
+    until = time.process_time() + 0.3
+    while time.process_time() < until:
+        pass
+signal.signal(signal.SIGUSR1, work)
+say("ready")
+select.select([], [], [], 120)
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -69,6 +80,31 @@ def test_a_process_at_rest_keeps_its_record_from_second_to_second(
 
     found = eventually(read, lambda four: all(record is four[0] for record in four) and four[0].waits_for == "sleep")
     assert (found[0].state, found[0].waits_read_s) == ("S", None)
+
+
+def test_a_process_that_works_after_a_rest_has_the_share_of_the_last_second(
+    processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While it rests, its record is not made again; its CPU time counts from the newest reading all the same."""
+    quick_clock(monkeypatch, 1.0)
+    monkeypatch.setattr(host_reader, "CROWD", 0.1)  # what takes long is read every 7 s
+    working, _ = processes.ready(WORKS_ON_SIGNAL)
+    reader = HostReader()
+
+    def read() -> Process:
+        return reader.read_processes({working.pid: ()}, {})[0]
+
+    eventually(lambda: [read() for _ in range(4)], lambda four: all(record is four[0] for record in four))
+    before = procfs.read_stat(working.pid)
+    assert before is not None
+    working.send_signal(signal.SIGUSR1)
+    after = eventually(
+        lambda: procfs.read_stat(working.pid),
+        lambda now: now is not None and now.cpu_ticks >= before.cpu_ticks + 25 and now.state == "S",
+    )
+    assert after is not None
+    assert read().cpu_percent == 100 * (after.cpu_ticks - before.cpu_ticks) / procfs.TICKS_PER_S
+    assert read().cpu_percent == 0.0
 
 
 def test_the_records_fields_are_in_their_places(processes: Processes) -> None:
