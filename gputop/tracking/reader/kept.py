@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from gputop.places import open_regular, replace_file
 from gputop.snapshot import ENDED_STATES, Points, Rank
@@ -150,22 +150,33 @@ def load(archive: Path, points: int) -> KeptLog | None:
 class Keeper:
     """Keeps what one reader reads from journals that had ended when it opened them."""
 
-    def __init__(self, points: int) -> None:
-        self._whole = points >= KEPT_POINTS
-        self._reads = points <= KEPT_POINTS
+    def __init__(self, points: int | None) -> None:
+        """``points`` is how many points of each metric the reader wants; None: none at all, only the runs."""
+        self.points = points
         # A journal that is not followed after all is forgotten with its log.
         self._taken: WeakKeyDictionary[RankLog, list[Points]] = WeakKeyDictionary()
+        self._whole: WeakSet[RankLog] = WeakSet()
+        """The logs of which as many points are read as are kept."""
 
     def began(self, log: RankLog) -> None:
         """Follow the reading of a journal."""
-        if self._reads and not log.alive and log.archive is not None:
-            self._taken[log] = []
+        if (self.points or 0) > KEPT_POINTS or log.alive or log.archive is None:
+            return
+        self._taken[log] = []
+        with suppress(OSError):
+            # For a list, a large journal is read in full. Whoever opens the run next would wait for the same again.
+            if self.points == KEPT_POINTS or (self.points is not None and log.archive.stat().st_size >= POINTS_FROM_BYTES):
+                self._whole.add(log)
+
+    def backlog(self, log: RankLog | KeptLog) -> int | None:
+        """Return how many points of each metric to read of a journal's past."""
+        return KEPT_POINTS if log in self._whole else self.points
 
     def took(self, log: RankLog | KeptLog, points: Sequence[Points]) -> None:
         """Add what was read of it; at its end, write the file."""
         if not isinstance(log, RankLog) or log not in self._taken:
             return
-        if self._whole:
+        if log in self._whole:
             self._taken[log] += points
         if not log.done:
             return
@@ -173,7 +184,7 @@ class Keeper:
         if log.read_to_end:
             # A full disk, or another user's directory: the journal is read again next time.
             with suppress(OSError):
-                _write(log, taken, self._whole)
+                _write(log, taken, log in self._whole)
 
 
 def _write(log: RankLog, points: Iterable[Points], whole: bool) -> None:

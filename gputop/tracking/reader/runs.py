@@ -59,8 +59,7 @@ class RunReader:
         """
         self._only = only
         self._runs_dir = Path(os.path.abspath(runs_dir or default_runs_dir()))
-        self._backlog_points = backlog_points
-        self._keeper = kept.Keeper(backlog_points or 0)
+        self._keeper = kept.Keeper(backlog_points)
         self._recent_runs = recent_runs
         self._followed: dict[str, Followed] = {}
         self._directories: dict[str, Path] = {}
@@ -116,7 +115,7 @@ class RunReader:
                 # A resumed run's oldest attempt first: its points are passed on in the order of its steps.
                 for _, log in sorted(followed.logs.items()):
                     if budget > 0:
-                        budget -= log.poll(budget, self._backlog_points, POLL_POINTS)
+                        budget -= log.poll(budget, self._keeper.backlog(log), POLL_POINTS)
                         found = log.take_points()
                         points.extend(found)
                         self._keeper.took(log, found)
@@ -252,7 +251,7 @@ class RunReader:
     def _opened(self, archive: Path | None, ring: Path | None) -> RankLog | KeptLog:
         """Return the journal, or what is kept of it."""
         shared = self._is_shared and archive is not None and archive.is_relative_to(self._runs_dir)
-        found = kept.load(archive, self._backlog_points or 0) if archive is not None and ring is None and not shared else None
+        found = kept.load(archive, self._keeper.points or 0) if archive is not None and ring is None and not shared else None
         if found is not None:
             return found
         log = RankLog(archive, ring, shared=shared)

@@ -162,8 +162,20 @@ def test_of_a_small_journal_only_what_a_list_needs_is_kept(home: Home, monkeypat
     assert opened == [path]
 
 
+def test_a_run_that_was_listed_opens_without_its_journal(home: Home, large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The list reads a large journal to its end, and whoever opened the run then waited for that a second time."""
+    listed = read(home, 0)
+    opened = reads_journals(monkeypatch)
+    first = read(home)
+    assert opened == []
+    beside(large).unlink()
+    assert recorded(first) == recorded(read(home)) == recorded(listed)
+
+
 def test_a_list_does_not_take_away_the_points(home: Home, large: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    read(home, 0)
+    without_points = RunReader(home.runs, backlog_points=None)
+    without_points.poll()
+    without_points.close()
     assert len(beside(large).read_bytes().splitlines()) == 1
     read(home)
     assert len(beside(large).read_bytes().splitlines()) == 2
