@@ -50,13 +50,15 @@ def never_complete(evidence: Evidence, group: RankGroup) -> Judgement:
     if not ranks or any(rank.step is not None for rank in (*(group.run.ranks if group.run else ()), *logged.ranks_of(group))):
         return None
     processes = [member.process for member in ranks if member.process is not None]
-    by_hand = unnumbered or all(process.stated is not None and _polls(evidence, process) for process in processes)
+    if not all(map(_uses_little, processes)):
+        return None
+    absent = _absent(evidence, group, ranks)
+    by_hand = unnumbered or (absent is not None and all(_polls(evidence, process) for process in processes))
     if not all(_waits(evidence, process, G03_EARLY_S, by_hand) for process in processes) or _has_group(evidence, group):
         return None
     if held_up(evidence, group) is not None:
         return None  # one of them stands elsewhere, and the others wait for it (G01)
     early = not all(_waits(evidence, process, G03_AGE_S, by_hand) for process in processes)
-    absent = _absent(evidence, group, ranks)
     if absent is not None:
         return _waits_for_absent(evidence, group, ranks, absent, early)
     started = group.local_world_size
@@ -199,7 +201,7 @@ def _start_absent(evidence: Evidence, first: Process, absent: _Absent) -> str:
         other = fixes.with_option(command or (), (first.stated.option,), str(number))
         return f"{where}{fixes.shell_join(other)}{more}"
     host, _, port = (absent.meets_at or "").rpartition(":")
-    address = f"MASTER_ADDR={fixes.shell_word(host)} MASTER_PORT={port} " if host and port else ""
+    address = f"MASTER_ADDR={fixes.shell_word(host)} MASTER_PORT={port} " if host and port.isdigit() else ""
     own = fixes.shell_join(command or fixes.script_of(None))
     return f"{where}{address}WORLD_SIZE={absent.of} RANK={number} {own}{more}"
 
@@ -249,13 +251,15 @@ def _meeting(evidence: Evidence, group: RankGroup) -> list[Member]:
     return [member for member in group.members if member.process is not None]
 
 
+def _uses_little(process: Process) -> bool:
+    return process.cpu_percent is not None and process.cpu_percent < G03_CPU_PERCENT
+
+
 def _waits(evidence: Evidence, process: Process, least_s: float, may_poll: bool) -> bool:
     """Return whether a young process has been idle for ``least_s``: no CPU, no disk, little memory on a GPU.
 
     ``may_poll``: it may also be seen running at times, and has been found to do nothing but that and wait.
     """
-    if process.cpu_percent is None or process.cpu_percent >= G03_CPU_PERCENT:
-        return False
     if not least_s <= evidence.age_s(process) <= G03_AGE_MAX_S or evidence.still.disks_s(process) < least_s:
         return False
     rests = process.state == "S" and evidence.still.times_seen_running(process, G03_SAMPLED_S) < G03_RUNS_MIN

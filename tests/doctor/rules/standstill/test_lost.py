@@ -9,7 +9,7 @@ import pytest
 from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.findings.finding import Finding
 from gputop.doctor.findings.reaching import from_afar
-from gputop.snapshot import LogMatch, ProcessRun, Snapshot
+from gputop.snapshot import LaunchEnvironment, LogMatch, ProcessRun, Snapshot
 from tests.doctor.scenes.base import Scene, check_first_verdict, first_seen, ids, play, verdict
 from tests.doctor.scenes.lost import (
     BACKWARD,
@@ -319,3 +319,18 @@ def test_a_rank_that_its_command_line_numbers_waits_for_the_others_by_name() -> 
     assert (elsewhere.title, elsewhere.confidence) == (f"{found.title} on this machine", "likely")
     [*_, (node, *_)] = play(node_by_command, 60)
     assert node.title == "Node 0 waits for node 1, which does not run on this machine"
+
+
+def test_a_rank_of_the_environment_that_looks_who_has_come_waits_for_the_others() -> None:
+    """Started without a launcher; now and then, its main thread is seen running."""
+
+    def scene(second: int) -> Snapshot:
+        base = by_command(second)
+        environment = LaunchEnvironment(rank=0, world_size=2, master_port=29500, settings=(("MASTER_ADDR", "localhost"),))
+        runs = {"state": "R", "waits_for": None} if second % 4 == 0 else {}
+        processes = (replace(item, stated=None, environment=environment, **runs) for item in base.processes)
+        return replace(base, processes=tuple(processes))
+
+    [*_, (found, *_)] = play(scene, 60)
+    assert (found.title, found.confidence) == ("Rank 0 waits for rank 1, which does not run", "certain")
+    assert found.fix.startswith("MASTER_ADDR=localhost MASTER_PORT=29500 WORLD_SIZE=2 RANK=1 python main.py")
