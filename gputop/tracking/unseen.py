@@ -21,8 +21,8 @@ def unseen(torch: Any) -> AbstractContextManager[Any]:
 
 def has_modes(torch: Any) -> bool:
     """Return whether a mode of the script's sees operations, or torch's own of ``set_default_device``."""
-    dispatches, functions = mode_counts(torch)
-    return dispatches() > 0 or functions() > 0
+    functions = getattr(torch._C, "_len_torch_function_stack", int)
+    return _dispatches(torch) or functions() > 0
 
 
 def mode_counts(torch: Any) -> tuple[Callable[[], int], Callable[[], int]]:
@@ -34,7 +34,8 @@ def mode_counts(torch: Any) -> tuple[Callable[[], int], Callable[[], int]]:
 
 
 def _dispatches(torch: Any) -> bool:
-    return mode_counts(torch)[0]() > 0
+    modes = getattr(torch._C, "_len_torch_dispatch_stack", int)
+    return bool(modes() > 0)
 
 
 @contextmanager

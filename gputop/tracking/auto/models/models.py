@@ -58,7 +58,8 @@ class Models:
         self.begin_run()
         publish(self)
         exclude(torch, Models, DescribedModel, Evaluations, Inspection, LateRoots, Modes, Searches, Workload, Wrapping)
-        no_compile(torch, Models.timed, inside=False)
+        for calls_module in (Models.timed, Models.counted):
+            no_compile(torch, calls_module, inside=False)
 
     def begin_run(self) -> None:
         """Forget the modules of an earlier run, and restart the counts."""
