@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from types import ModuleType, TracebackType
     from typing import Any
 
-_OF_PROCESSES = {"bz2": (), "locale": (), "lzma": (), "random": ("Random",)}
-"""``shutil`` unpacks archives, ``subprocess`` asks for an encoding in text mode, ``tempfile`` invents names."""
+_OF_PROCESSES: dict[str, tuple[str, ...]] = {"bz2": (), "locale": (), "lzma": ()}
+"""``shutil`` unpacks archives, ``subprocess`` asks for an encoding in text mode."""
 _OF_THE_LIBRARY = {"inspect": (), "urllib.parse": ("quote_from_bytes",)}
 """Module -> those of its functions that are imported by name. ``dataclasses`` needs ``inspect`` only for classes without a
 docstring, ``pathlib`` needs to quote only in ``as_uri``."""
@@ -25,6 +25,8 @@ _OF_TEXTUAL = {
     "mimetypes": (),
     "pickle": ("dumps", "loads"),
     "platformdirs": ("user_downloads_path",),
+    "rich.panel": ("Panel",),
+    "rich.table": ("Table",),
     "textual.widgets._directory_tree": ("DirEntry",),
     "textual.widgets._placeholder": ("PlaceholderVariant",),
     "textual.widgets._select": ("NoSelection", "SelectType"),
@@ -35,11 +37,10 @@ _OF_TEXTUAL = {
 
 
 def import_processes() -> None:
-    """Import shutil, subprocess and tempfile with stand-ins, before another module imports them."""
+    """Import shutil and subprocess with stand-ins, before another module imports them."""
     with _StandIns(_OF_PROCESSES):
         import shutil  # noqa: F401
         import subprocess  # noqa: F401
-        import tempfile  # noqa: F401
 
 
 def leave_out_archives() -> None:

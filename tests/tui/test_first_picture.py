@@ -207,6 +207,7 @@ with for_textual():
     import gputop.tui.app, gputop.tui.screens.dashboard, gputop.tui.lazy_doctor
 unused = "asyncio.sslproto bz2 difflib ipaddress locale lzma mimetypes pickle platformdirs textual.widgets._directory_tree"
 unused += " textual.widgets._placeholder textual.widgets._select typing_extensions urllib.parse uuid"
+unused += " rich.panel rich.table tempfile"
 print(*[name for name in unused.split() if name in sys.modules], "loaded")
 import typing_extensions
 from textual.app import user_downloads_path
