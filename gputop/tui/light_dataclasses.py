@@ -58,9 +58,9 @@ def _sharing(kind: Any, *, frozen: bool = False, slots: bool = False, kw_only: b
         added["__hash__"] = _hash if frozen else None
         defined.pop("__hash__", None)
     if frozen:
-        added |= {"__init__": _init_of(made), "__setattr__": _refuse_to_set, "__delattr__": _refuse_to_delete}
+        added.update(__init__=_init_of(made), __setattr__=_refuse_to_set, __delattr__=_refuse_to_delete)
         if slots:
-            added |= {"__getstate__": _state, "__setstate__": _set_state}
+            added.update(__getstate__=_state, __setstate__=_set_state)
     for name, value in added.items():
         if name not in defined:
             setattr(made, name, value)
@@ -69,7 +69,9 @@ def _sharing(kind: Any, *, frozen: bool = False, slots: bool = False, kw_only: b
 
 def _init_of(kind: Any) -> Any:
     """Return the ``__init__`` of a frozen class."""
-    positional, named, lines = ["self"], list[str](), list[str]()
+    positional = ["self"]
+    named: list[str] = []
+    lines: list[str] = []
     used: dict[str, Any] = {}
     defaults: dict[str, Any] = {}
     for field in dataclasses.fields(kind):
