@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import itertools
 import os
@@ -18,8 +19,6 @@ from gputop.errors import EXIT_OK, EXIT_PROBLEM, GputopError, UsageError
 from gputop.terminal_text import printable
 
 if TYPE_CHECKING:
-    import argparse
-
     from gputop.hosts.fleet import Fleet
     from gputop.hosts.following import Links
     from gputop.hosts.prometheus.watch import Watch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import shlex
 import sys
@@ -14,7 +15,6 @@ from gputop.errors import EXIT_NO_GPU, EXIT_OK, GputopError, NoGpuError, UsageEr
 from gputop.terminal_text import printable
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Iterator, Sequence
 
     from gputop.agent.sampler import Sampler

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from gputop.cli import hosts, machine, sampling
 from gputop.cli.output.terminal import exit_code_of, reserve_descriptors, safe_output
-from gputop.cli.plain_words import dashboard_options
+from gputop.cli.parser import build_parser, parse, parse_run
 from gputop.errors import EXIT_OK, UsageError
 from gputop.terminal_text import printable
-
-if TYPE_CHECKING:
-    import argparse
 
 _OVER_HOSTS = (None, "record", "launch", "jobs", "logs", "stop", "runs")
 """The commands that read ``-H`` themselves; None stands for no command."""
@@ -34,7 +31,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _main(words: Sequence[str]) -> int:
     if words[:1] == ["run"]:
-        from gputop.cli.parser import parse_run
         from gputop.recipes import run_command
 
         options, command = parse_run(words[1:])
@@ -52,11 +48,6 @@ def _main(words: Sequence[str]) -> int:
 
 def _parsed(words: Sequence[str]) -> argparse.Namespace:
     """Return the command line; the words after the first "--" of ``gputop launch`` are the user's command."""
-    plain: argparse.Namespace | None = dashboard_options(words)
-    if plain is not None:
-        return plain
-    from gputop.cli.parser import parse
-
     place = words.index("--") if "--" in words else len(words)
     if "launch" not in words[:place]:
         return parse(words)
@@ -155,7 +146,6 @@ def _selftest(options: argparse.Namespace) -> int:
 
 def _completion(options: argparse.Namespace) -> int:
     from gputop.cli import completion
-    from gputop.cli.parser import build_parser
 
     return completion.completion(options, build_parser())
 

@@ -1,4 +1,4 @@
-"""The options of a screen's own sampler and of a plain dashboard are read as the parser of the command line reads them."""
+"""The options of a screen's own sampler are read as the parser of the command line reads them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 from gputop.agent.first_look import OPTION as FIRST_LOOK
 from gputop.agent.process import CHANGES
 from gputop.cli.parser import parse
-from gputop.cli.plain_words import dashboard_options
 from gputop.cli.sampling import screen_options
 
 PARTS = ((CHANGES,), (FIRST_LOOK,), ("-i", "500ms"), ("--interval", "2"), ("-g", "0,1"), ("--no-nccl-ras",), ("--no-stand-in",))
@@ -35,28 +34,3 @@ def test_the_sampler_is_asked_to_ask_nccl_whatever_the_settings_say() -> None:
 @pytest.mark.parametrize("words", ["--help", "-i", "-i --changes", "-i2", "--interval=2", "--virtual 2", "-i 1 more"])
 def test_other_words_are_left_to_the_parser(words: str) -> None:
     assert screen_options(words.split()) is None
-
-
-SHOWN = (
-    ("--ascii",),
-    ("--no-color",),
-    ("--no-mouse",),
-    ("--readonly",),
-    ("-i", "500ms"),
-    ("--interval", "2"),
-    ("--no-nccl-ras",),
-)
-
-
-@pytest.mark.parametrize("number", [0, 1, 2, 3])
-def test_a_plain_dashboard_has_all_options_of_the_parser(number: int) -> None:
-    for parts in itertools.permutations(SHOWN, number):
-        words = [word for part in parts for word in part]
-        assert vars(dashboard_options(words)) == vars(parse(words)), words
-
-
-@pytest.mark.parametrize(
-    "words", ["--help", "-i", "-i2", "--asc", "--theme dark", "doctor", "-i 1 doctor", "-- --ascii", "-i -1"]
-)
-def test_other_words_of_a_dashboard_are_left_to_the_parser(words: str) -> None:
-    assert dashboard_options(words.split()) is None

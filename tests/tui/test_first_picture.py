@@ -171,7 +171,7 @@ def test_a_picture_is_drawn_again_by_its_changed_rows(tmp_path: Path) -> None:
         ),
         ("gputop.untracked.curves", ("gputop.doctor", "gputop.jobs.store", "gputop.tracking.printed.lines", "tempfile")),
         ("gputop.tui.app, gputop.tui.screens.dashboard", ("gputop.hosts", "zipfile")),
-        ("gputop.cli.main", ("argparse", "gputop.snapshot", "gputop.doctor", "gputop.cli.completion", "textwrap", "tomllib")),
+        ("gputop.cli.main", ("gputop.snapshot", "gputop.doctor", "gputop.cli.completion", "textwrap", "tomllib")),
     ],
 )
 def test_what_the_first_picture_waits_for_imports_little(module: str, unwanted: tuple[str, ...]) -> None:
