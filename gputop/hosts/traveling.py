@@ -48,7 +48,7 @@ class Archive:
     def create_module(self, spec): return None
     def exec_module(self, module):
         code = self.get_source(module.__name__)
-        if self.translated: code = self.translated(code)
+        if self.translated and module.__name__ != "pynvml": code = self.translated(code)
         code = compile(code, module.__file__, "exec", __future__.annotations.compiler_flag, dont_inherit=True)
         exec(code, module.__dict__)
     def get_source(self, name):
@@ -71,7 +71,9 @@ because Python 3.8 and 3.9 cannot evaluate all of them."""
 
 @cache
 def message() -> bytes:
-    """Return the archive behind its size: this gputop and a parser of TOML. All are pure Python."""
+    """Return the archive behind its size: this gputop, a parser of TOML, and pynvml where it is installed here. All are pure
+    Python.
+    """
     import zipfile  # the launch screen imports this module
 
     package = Path(__file__).resolve().parents[1]
@@ -88,5 +90,8 @@ def message() -> bytes:
                 for path in sorted(Path(parser.origin).parent.glob("*.py")):
                     archive.write(path, f"tomli/{path.name}")
                 break
+        nvml = importlib.util.find_spec("pynvml")
+        if nvml is not None and nvml.origin is not None and nvml.origin.endswith(".py"):
+            archive.write(nvml.origin, "pynvml.py")
     data = target.getvalue()
     return f"{len(data):0{SIZE_DIGITS}d}".encode() + data

@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gputop.snapshot import Device
-from gputop.sources.nvml.calls import FUNCTION_NOT_FOUND, SUCCESS, Calls, DeviceGoneError, Handle
+from gputop.sources.nvml.calls import FUNCTION_NOT_FOUND, SUCCESS, Calls, DeviceGoneError, FieldValue, Handle
 from gputop.sources.nvml.device import DeviceReader, open_device
-from gputop.sources.nvml.layouts import FieldValue
 from gputop.sources.nvml.throughput import PCIE_THROUGHPUT, read_pcie_blocking
 
 TURNS = 5

@@ -22,7 +22,7 @@ NEWER_PYTHON = Path(__file__).with_name("newer_python.py")
 def sources() -> dict[str, str]:
     """What travels of gputop itself: file name -> source."""
     archive = zipfile.ZipFile(io.BytesIO(traveling.message()[traveling.SIZE_DIGITS :]))
-    return {name: archive.read(name).decode() for name in archive.namelist() if not name.startswith("tomli")}
+    return {name: archive.read(name).decode() for name in archive.namelist() if not name.startswith(("pynvml", "tomli"))}
 
 
 def lacking(source: str, *, translated: bool = True) -> list[str]:
@@ -176,7 +176,7 @@ print(json.dumps(lacks))
 
 @pytest.mark.parametrize("version", ["3.8", "3.9"])
 def test_every_name_of_the_standard_library_that_travels_is_there(version: str) -> None:
-    script = NAMED.replace("OTHERS", repr(("gputop", *OTHERS)))
+    script = NAMED.replace("OTHERS", repr(("gputop", "pynvml", *OTHERS)))
     command = [python_of(version), "-I", "-c", script, str(Path(older_python.__file__).parent)]
     done = subprocess.run(command, input=json.dumps(sources()), capture_output=True, text=True, check=True)
     assert [lacks for lacks in json.loads(done.stdout) if lacks.partition(":")[0] not in STOPS] == []

@@ -30,7 +30,7 @@ from tests.tracking.kit import eventually
 
 assert lab
 PYTHON = Path(sys.executable).resolve()
-"""The interpreter without its virtual environment, and so without gputop and psutil."""
+"""The interpreter without its virtual environment, and so without gputop, psutil and pynvml."""
 TOO_OLD = '#!/bin/sh\ncase "$2" in *python_version*) echo 3.7.16;; *) exit 1;; esac\n'
 NEEDS_HELP = '#!/bin/sh\ncase "$2" in *"(3, 8)"*) exit 0;; *) exit 1;; esac\n'
 

@@ -156,7 +156,7 @@ def test_import_gputop_is_light(name: str) -> None:
     assert name not in loaded_by("import gputop")
 
 
-@pytest.mark.parametrize("name", ["textual", "torch", "numpy", "plotext", "rich", "psutil", "pynvml"])
+@pytest.mark.parametrize("name", ["textual", "torch", "numpy", "plotext", "rich", "psutil"])
 def test_the_sampler_loads_no_screen(name: str) -> None:
     assert name not in loaded_by("import gputop.agent.serving, gputop.cli.main, gputop.cli.output.once")
 

@@ -218,7 +218,7 @@ A package that is a module directly below ``gputop`` (``errors``) is on the grou
 """
 
 MAY_IMPORT_LIBRARY: Mapping[str, tuple[str, ...]] = {
-    "pynvml": (),
+    "pynvml": ("sources/nvml/",),
     "psutil": ("sources/host/",),
     "prometheus_client": ("export/server.py",),
     "textual": ("tui/",),

@@ -1,7 +1,7 @@
 """A simulated NVIDIA driver: a real ``libnvidia-ml.so.1`` in C that plays a scenario file.
 
 ``build()`` compiles it, ``Scenario`` writes what it plays, ``environment()`` is what a process needs to be started with
-so that gputop (or nvitop) loads it. The library reads the file again when it changes, so ``Scenario.write`` to the same
+so that pynvml (or nvitop) loads it. The library reads the file again when it changes, so ``Scenario.write`` to the same
 path changes a running machine.
 """
 

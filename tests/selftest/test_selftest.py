@@ -1,4 +1,4 @@
-"""The self-test asks the simulated driver and trains on a virtual GPU; its file becomes a machine."""
+"""The self-test asks a real pynvml on the simulated driver and trains on a virtual GPU; its file becomes a machine."""
 
 from __future__ import annotations
 

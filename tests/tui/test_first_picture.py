@@ -33,8 +33,6 @@ del sys.modules["textual"]
 import textual
 """
 """Replaces textual, and becomes it once a file is there."""
-SAMPLER_WAITS = WAITS.replace("textual", "queue").replace("while ", 'while "agent" in sys.argv and ', 1)
-"""The same for a module that the sampler imports after its first look."""
 ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
 
 
@@ -77,7 +75,7 @@ def test_gpus_are_on_the_screen_before_textual_is_imported(tmp_path: Path, envir
 
 def test_the_picture_stays_with_its_age_until_the_first_snapshot_comes(tmp_path: Path, environment: dict[str, str]) -> None:
     (tmp_path / "slow" / "textual.py").unlink()
-    (tmp_path / "slow" / "queue.py").write_text(SAMPLER_WAITS)
+    (tmp_path / "slow" / "pynvml.py").write_text(WAITS.replace("textual", "pynvml"))
     with Terminal([*GPUTOP], environment) as terminal:
         terminal.wait_for(lambda text: gpu_row(text, 7) == (87, "68.0") and "STALE 2" in text)
         placed = terminal.find("1 GPUs")

@@ -77,7 +77,7 @@ SCREENS = (
 """The key that opens a screen, what it then shows, and further keys."""
 LIBRARIES = {
     "screen": "argparse, asyncio, textual.app, textual.widgets, psutil, json, subprocess",
-    "sampler": "ctypes, psutil, json, subprocess, tempfile, platform",
+    "sampler": "pynvml, psutil, json, subprocess, tempfile, platform",
 }
 
 

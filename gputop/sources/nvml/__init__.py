@@ -1,1 +1,1 @@
-"""The NVIDIA driver as a source. The only package that calls all of NVML."""
+"""The NVIDIA driver as a source. The only package that imports pynvml."""

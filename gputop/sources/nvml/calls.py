@@ -1,7 +1,7 @@
-"""Calls NVML by name, counts the calls, and interprets their error codes.
+"""Calls NVML by name, counts the calls, and interprets their error codes. The only module that imports pynvml.
 
-The C functions are called directly, with structs that are created once (``layouts.py``). The wrappers of nvidia-ml-py create
-new ones on every call and first query the size of every list, which doubles the calls.
+The C functions are called directly, with structs that are created once: pynvml's wrappers create new ones on every call and
+first query the size of every list, which doubles the calls. The struct layouts are pynvml's.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import ctypes
 from collections.abc import Callable
 from typing import Any
 
-from gputop.sources.nvml.layouts import Device, EventSet
+import pynvml
+
 from gputop.sources.nvml.library import open_library
 
 SUCCESS = 0
@@ -33,8 +34,61 @@ PERMANENT = frozenset({NOT_SUPPORTED, FUNCTION_NOT_FOUND, VERSION_MISMATCH, DEPR
 Handle = Any
 """An NVML device handle; opaque."""
 
+
+def _plain(struct: Any) -> Any:
+    """Return pynvml's layout without its attribute hooks, which decode text and cost ten times a plain access."""
+    return type(struct.__name__, (ctypes.Structure,), {"_fields_": struct._fields_})
+
+
+UtilizationRates = _plain(pynvml.c_nvmlUtilization_t)
+MemoryV1 = _plain(pynvml.c_nvmlMemory_t)
+MemoryV2 = _plain(pynvml.c_nvmlMemory_v2_t)
+MEMORY_V2 = pynvml.nvmlMemory_v2
+Temperature = _plain(pynvml.c_nvmlTemperature_v1_t)
+TEMPERATURE_V1 = pynvml.nvmlTemperature_v1
+PciInfo = _plain(pynvml.nvmlPciInfo_t)
+FieldValue = _plain(pynvml.c_nvmlFieldValue_t)
+ProcessInfo = _plain(pynvml.c_nvmlProcessInfo_v2_t)
+ProcessSample = _plain(pynvml.c_nvmlProcessUtilizationSample_t)
+ProcessSampleNew = _plain(pynvml.c_nvmlProcessUtilizationInfo_v1_t)
+PROCESS_SAMPLES_NEW_V1 = pynvml.ProcessesUtilizationInfo_v1
+MigAttributes = _plain(pynvml.c_nvmlDeviceAttributes)
+GpmSupport = _plain(pynvml.c_nvmlGpmSupport_t)
+GpmSample = pynvml.c_nvmlGpmSample_t
+GpmMetric = _plain(pynvml.c_nvmlGpmMetric_t)
+Licenses = _plain(pynvml.c_nvmlGridLicensableFeatures_v4_t)
+EventData = _plain(pynvml.c_nvmlEventData_t)
 XID_CRITICAL_ERROR = 8
 """The event type."""
+
+
+class GpmMetrics(ctypes.Structure):
+    """A request for GPM metrics, as large as pynvml's: a driver may read all of it."""
+
+    _fields_ = (
+        ("version", ctypes.c_uint),
+        ("numMetrics", ctypes.c_uint),
+        ("sample1", GpmSample),
+        ("sample2", GpmSample),
+        ("metrics", GpmMetric * pynvml.NVML_GPM_METRIC_MAX),
+    )
+
+
+class ProcessSamplesNew(ctypes.Structure):
+    """A request to the newer function for process utilization."""
+
+    _fields_ = (
+        ("version", ctypes.c_uint),
+        ("processSamplesCount", ctypes.c_uint),
+        ("lastSeenTimeStamp", ctypes.c_ulonglong),
+        ("procUtilArray", ctypes.POINTER(ProcessSampleNew)),
+    )
+
+
+class ProcessInfoV1(ctypes.Structure):
+    """An entry of the process lists of drivers before R510."""
+
+    _fields_ = (("pid", ctypes.c_uint), ("usedGpuMemory", ctypes.c_ulonglong))
 
 
 class DeviceGoneError(Exception):
@@ -45,30 +99,29 @@ class DeviceGoneError(Exception):
         self.code = code
 
 
-_opened: ctypes.CDLL | None = None
-"""The library, once it is loaded."""
-
-
 def initialize() -> int:
     """Load the library and initialize it; return NVML's code. May hang with the driver.
 
     Raises:
         NoGpuError: there is no library, or it cannot be loaded.
     """
-    global _opened
-    if _opened is None:
-        _opened = open_library()
-    return Calls()("nvmlInitWithFlags", 0)
+    if pynvml.nvmlLib is None:
+        pynvml.nvmlLib = open_library()  # pynvml raises the same for a missing library and for a broken one
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError as error:
+        return int(error.value)
+    return SUCCESS
 
 
 def new_handle() -> Handle:
     """Return an empty device handle for NVML to fill."""
-    return Device()
+    return pynvml.c_nvmlDevice_t()
 
 
 def new_event_set() -> Any:
     """Return an empty event set for NVML to fill."""
-    return EventSet()
+    return pynvml.c_nvmlEventSet_t()
 
 
 def address_of(handle: Handle) -> int | None:
@@ -98,7 +151,7 @@ class Calls:
     def has(self, function: str) -> bool:
         """Return whether the installed library has ``function``."""
         if function not in self._functions:
-            self._functions[function] = getattr(_opened, function, None)
+            self._functions[function] = getattr(pynvml.nvmlLib, function, None)
         return self._functions[function] is not None
 
     def text(self, function: str, *handle: Any) -> tuple[int, str | None]:

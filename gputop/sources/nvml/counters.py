@@ -11,8 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from gputop.sources.nvml.calls import INVALID_ARGUMENT, NOT_SUPPORTED, SUCCESS, Asker
-from gputop.sources.nvml.layouts import FieldValue, GpmMetrics, GpmSample
+from gputop.sources.nvml.calls import INVALID_ARGUMENT, NOT_SUPPORTED, SUCCESS, Asker, FieldValue, GpmMetrics, GpmSample
 
 ALL_LINKS = 0xFFFFFFFF
 """Scope of an NVLink field: the sum over all links."""

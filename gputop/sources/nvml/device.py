@@ -8,9 +8,18 @@ from typing import Any
 
 from gputop.snapshot import Device, DeviceState, DeviceUse, Problem
 from gputop.sources.nvml import problems
-from gputop.sources.nvml.calls import Asker, Calls, Handle, new_handle
+from gputop.sources.nvml.calls import (
+    TEMPERATURE_V1,
+    Asker,
+    Calls,
+    GpmSupport,
+    Handle,
+    PciInfo,
+    Temperature,
+    UtilizationRates,
+    new_handle,
+)
 from gputop.sources.nvml.counters import Field, FieldBatch, Gpm
-from gputop.sources.nvml.layouts import TEMPERATURE_V1, GpmSupport, PciInfo, Temperature, UtilizationRates
 from gputop.sources.nvml.memory import MemoryReader, host_memory
 from gputop.sources.nvml.mig import MigReader, close_all, instances
 from gputop.sources.nvml.place import LINK_STATES, NvLinks, read_place

@@ -10,9 +10,8 @@ import ctypes
 import threading
 import time
 
-from gputop.sources.nvml.calls import SUCCESS, TIMEOUT, XID_CRITICAL_ERROR, Calls, address_of, new_event_set
+from gputop.sources.nvml.calls import SUCCESS, TIMEOUT, XID_CRITICAL_ERROR, Calls, EventData, address_of, new_event_set
 from gputop.sources.nvml.device import open_device
-from gputop.sources.nvml.layouts import EventData
 
 WAIT_MS = 8000
 """Long enough that these calls are negligible next to a GPU's eight per second, however few GPUs there are."""

@@ -1,4 +1,4 @@
-"""Finds and loads the driver's library, and explains why there is none."""
+"""Finds and loads the driver's library, and explains why there is none. Does not import pynvml."""
 
 from __future__ import annotations
 

@@ -6,8 +6,7 @@ import ctypes
 from typing import Any
 
 from gputop.sources.host import procfs
-from gputop.sources.nvml.calls import Asker
-from gputop.sources.nvml.layouts import MEMORY_V2, MemoryV1, MemoryV2
+from gputop.sources.nvml.calls import MEMORY_V2, Asker, MemoryV1, MemoryV2
 
 _READING = "memory_used_bytes"
 _V2, _V1 = "nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetMemoryInfo"

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 from gputop.snapshot import Device
-from gputop.sources.nvml.calls import NOT_FOUND, SUCCESS, Asker, Handle, new_handle
+from gputop.sources.nvml.calls import NOT_FOUND, SUCCESS, Asker, Handle, MigAttributes, new_handle
 from gputop.sources.nvml.counters import Gpm
-from gputop.sources.nvml.layouts import MigAttributes
 from gputop.sources.nvml.memory import MemoryReader
 from gputop.sources.nvml.processes import ProcessReader
 

@@ -7,9 +7,11 @@ import time
 from typing import Any
 
 from gputop.snapshot import DeviceUse
-from gputop.sources.nvml.calls import INSUFFICIENT_SIZE, NOT_FOUND, Asker
-from gputop.sources.nvml.layouts import (
+from gputop.sources.nvml.calls import (
+    INSUFFICIENT_SIZE,
+    NOT_FOUND,
     PROCESS_SAMPLES_NEW_V1,
+    Asker,
     ProcessInfo,
     ProcessInfoV1,
     ProcessSample,

@@ -6,8 +6,7 @@ import ctypes
 import re
 from typing import Any
 
-from gputop.sources.nvml.calls import Asker
-from gputop.sources.nvml.layouts import Licenses
+from gputop.sources.nvml.calls import Asker, Licenses
 
 _COMPUTE_MODES = {0: "default", 1: "exclusive_thread", 2: "prohibited", 3: "exclusive_process"}
 _VIRTUAL_NAME = re.compile(r"-\d+[ABCQ]$")

@@ -1,4 +1,4 @@
-"""Where a GPU sits, its NVLinks and its Xid errors: through the simulated driver, and from PCI's files."""
+"""Where a GPU sits, its NVLinks and its Xid errors: through the real pynvml and the simulated driver, and from PCI's files."""
 
 from __future__ import annotations
 

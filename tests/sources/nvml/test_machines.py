@@ -1,4 +1,4 @@
-"""Machines that nobody here has met, as others captured them, through the sampler, a screen and the doctor."""
+"""Machines that nobody here has met, as others captured them, through the real pynvml, the sampler, a screen and the doctor."""
 
 from __future__ import annotations
 

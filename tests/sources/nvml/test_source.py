@@ -1,4 +1,4 @@
-"""What the NVIDIA source reads of healthy machines, through the simulated driver."""
+"""What the NVIDIA source reads of healthy machines, through the real pynvml and the simulated driver."""
 
 from __future__ import annotations
 
