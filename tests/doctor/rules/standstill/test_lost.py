@@ -327,8 +327,9 @@ def test_a_rank_of_the_environment_that_looks_who_has_come_waits_for_the_others(
     def scene(second: int) -> Snapshot:
         base = by_command(second)
         environment = LaunchEnvironment(rank=0, world_size=2, master_port=29500, settings=(("MASTER_ADDR", "localhost"),))
-        runs = {"state": "R", "waits_for": None} if second % 4 == 0 else {}
-        processes = (replace(item, stated=None, environment=environment, **runs) for item in base.processes)
+        processes = [replace(item, stated=None, environment=environment) for item in base.processes]
+        if second % 4 == 0:
+            processes = [replace(item, state="R", waits_for=None) for item in processes]
         return replace(base, processes=tuple(processes))
 
     [*_, (found, *_)] = play(scene, 60)
