@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter, deque
 from dataclasses import dataclass
 
@@ -14,6 +15,10 @@ WINDOW_S = 60.0
 KEPT = 600
 """Maximum number of looks at a process: a minute at ten per second."""
 COMPUTES: frozenset[Activity] = frozenset(("forward", "backward", "optimizer", "collective"))
+
+_COMPUTES_BY_NAME = re.compile(
+    r"loss|criteri|forward|model|net$|attention|conv|norm|kernel|penalt|regular|step|^<|^main$|train"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,27 @@ class Seen:
         """Return where in the user's own code it mostly did this, and in how many looks; None if no own code was seen."""
         found = Counter(look for look in self.looks if look.activity == activity and look.line is not None)
         return found.most_common(1)[0] if found else None
+
+    def mostly_beside(self) -> tuple[Doing, float] | None:
+        """Return the function of the user's own code that it is mostly in while it computes nothing, and its share.
+
+        Of the function's lines, the most frequent one. A function that also calls the model, or whose name says that it
+        computes, is none: torch's operators leave no call on a stack.
+        """
+        calls_model = {look.function for look in self.looks if look.activity in COMPUTES}
+        beside = [
+            look
+            for look in self.looks
+            if look.activity not in (*COMPUTES, "evaluation")
+            and look.function is not None
+            and look.function not in calls_model
+            and not _COMPUTES_BY_NAME.search(look.function)
+        ]
+        if not beside:
+            return None
+        (function, count), *_ = Counter(look.function for look in beside).most_common(1)
+        at = Counter(look for look in beside if look.function == function).most_common(1)[0][0]
+        return at, count / len(self.looks)
 
     @property
     def trains(self) -> bool:

@@ -33,6 +33,8 @@ PAUSE_SHARE, PAUSE_SURE_SHARE = 0.25, 0.4
 EVALUATION_SHARE = 0.5
 EVALUATION_MAX_SHARE = 0.8
 """With more, evaluation is the work itself (our choice, as by the journal)."""
+BESIDE_SHARE = 0.5
+"""Share of the time in one function that computes nothing, from which this function explains a slow step (our choice)."""
 BUSY_PERCENT = 60.0
 """Busier GPUs do not wait for the main threads (our choice)."""
 ENVIRONMENT_SHARE = 0.1
@@ -92,6 +94,22 @@ def mostly_computes(evidence: Evidence, group: RankGroup) -> bool:
     """Return whether the main threads of all ranks are seen to compute for most of the time; False if they are not seen."""
     found = _seen_of_all(evidence, group)
     return bool(found) and all(seen.share(*COMPUTES) > 0.5 for _, seen in found)
+
+
+def busy_beside(evidence: Evidence, group: RankGroup) -> Fact | None:
+    """Return in which function main threads are seen most of the time while they compute nothing; None if in none.
+
+    A step that grows on purpose, with thawed layers or longer sequences, grows where it computes.
+    """
+    found = _seen_of_all(evidence, group)
+    for member, seen in found:
+        beside = seen.mostly_beside()
+        if beside is not None and beside[1] >= BESIDE_SHARE and seen.trains and member.process is not None:
+            at, share = beside
+            text = f"the main thread of {_name(member)} is in {at.function} in {share:.0%} of "
+            text += f"{words.count(len(seen.looks), 'look')} at its stack, mostly at {at.line}"
+            return Fact(text, round(share, 2), f"/proc/{member.process.pid}/mem")
+    return None
 
 
 def pauses_by_stack(evidence: Evidence, group: RankGroup) -> Judgement:

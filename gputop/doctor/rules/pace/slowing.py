@@ -12,6 +12,7 @@ from gputop.doctor.evidence.evidence import WARM_UP_STEPS, Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings import fixes
 from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.pace.by_stack import busy_beside
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.culprit import TAKEN_TEXT, taken_from
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
@@ -76,7 +77,9 @@ def slows_down(evidence: Evidence, group: RankGroup) -> Judgement:
     if work.explains == "all":
         return None
     # How much a step of an untracked run works on is unknown: layers may thaw, or sequences get longer.
-    unsure = group.run is None or work.explains == "maybe" or any(_EPISODE.search(name) for name in rank.metrics)
+    beside = busy_beside(evidence, group) if group.run is None else None
+    unsure = (group.run is None and beside is None) or work.explains == "maybe"
+    unsure = unsure or any(_EPISODE.search(name) for name in rank.metrics)
     where = f"{logged.source(group)}: {course.metric}"
     first, last = course.seconds[0], course.seconds[-1]
     facts = [
@@ -86,7 +89,7 @@ def slows_down(evidence: Evidence, group: RankGroup) -> Judgement:
     ]
     member = next((item for item in group.members if item.rank in (rank.rank, None)), None)
     taken = taken_from(evidence, group, member.process if member is not None else None)
-    facts += [*work.facts, *taken]
+    facts += [*work.facts, *([beside] if beside is not None else []), *taken]
     ask = "gputop where" if group.run_id is None else f"gputop where {fixes.shell_join((group.run_id,))}"
     finding = tracked.about(
         group,
@@ -126,8 +129,9 @@ E10 = Rule(
         f"previous one, by {SLOWER_OF_FEW:g} or {MUCH_SLOWER:g} times in all",
         f"the same from {VALUES_FEW} values, or by the times of an untracked run's losses over {SPAN_IF_CLEAR_S:.0f} s: "
         f"{SLOWER_OF_FEW:g} times, and all pairs if it is less than {MUCH_SLOWER:g} times",
-        f"either is {TAKEN_TEXT}, if the run is untracked, if it logs rewards, or if it has logged {2 * PARTS_FEW} losses or a "
-        f"few more and the last part takes {MUCH_SLOWER:g} times as long as the first",
+        f"either is {TAKEN_TEXT}, if the run is untracked and not mostly seen in a function that computes nothing, if it logs "
+        f"rewards, or if it has logged {2 * PARTS_FEW} losses or a few more and the last part takes {MUCH_SLOWER:g} times as "
+        "long as the first",
         STAGES_TEXT,
     ),
     estimated=True,

@@ -14,6 +14,7 @@ from gputop.doctor.rules.pace import slowing
 from gputop.jobs.output.printed_log import printed_run
 from gputop.levels import Stretch
 from gputop.snapshot import Points, Snapshot
+from gputop.whereabouts.activities import Activity, Doing
 from tests.doctor.scenes.base import Scene, ids, only_shown, play
 from tests.doctor.scenes.near import slowing as scenes
 from tests.doctor.scenes.pace import interrupted
@@ -180,3 +181,37 @@ def test_few_losses_make_a_much_slower_run_possible() -> None:
     finding = told(only_losses(lambda at: 0.15 + at / 35))
     assert finding.confidence == "possible"
     assert told(only_losses(lambda at: 0.5 + at / 200)) is None, "not much slower"
+
+
+def seen_in(activity: Activity, function: str) -> Scene:
+    base = only_losses(lambda at: 0.02 + at / 1000)
+    looks = [
+        Doing(activity, "train.py:41", function),
+        Doing(activity, "train.py:41", function),
+        Doing("backward", "train.py:60", "fit"),
+    ]
+
+    def scene(second: int) -> Snapshot:
+        shot = base(second)
+        return replace(shot, processes=tuple(replace(item, doing=looks[second % 3]) for item in shot.processes))
+
+    return scene
+
+
+@pytest.mark.parametrize(
+    ("activity", "function", "confidence"),
+    [
+        ("other", "nearest", "likely"),
+        ("metrics", "auroc", "likely"),
+        ("forward", "forward", "possible"),
+        ("other", "contrastive_loss", "possible"),
+        ("other", "fit", "possible"),
+    ],
+)
+def test_what_grows_beside_the_computation_slows_an_untracked_run_down(
+    activity: Activity, function: str, confidence: str
+) -> None:
+    finding = told(seen_in(activity, function))
+    assert finding.confidence == confidence, "thawed layers and longer sequences grow where the model computes"
+    named = [fact.text for fact in finding.evidence if "train.py:41" in fact.text]
+    assert bool(named) == (confidence == "likely")
