@@ -15,6 +15,7 @@ WINDOW_S = 60.0
 KEPT = 600
 """Maximum number of looks at a process: a minute at ten per second."""
 COMPUTES: frozenset[Activity] = frozenset(("forward", "backward", "optimizer", "collective"))
+_BESIDE: frozenset[Activity] = frozenset(("data", "metrics", "other"))
 
 _COMPUTES_BY_NAME = re.compile(
     r"loss|criteri|forward|model|net$|attention|conv|norm|kernel|penalt|regular|step|^<|^main$|train"
@@ -51,7 +52,7 @@ class Seen:
         beside = [
             look
             for look in self.looks
-            if look.activity not in (*COMPUTES, "evaluation")
+            if look.activity in _BESIDE
             and look.function is not None
             and look.function not in calls_model
             and not _COMPUTES_BY_NAME.search(look.function)

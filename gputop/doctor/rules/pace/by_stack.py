@@ -90,6 +90,25 @@ def prepares_by_stack(evidence: Evidence, group: RankGroup) -> Judgement:
     return Suspicion(finding, 3.0)
 
 
+def works_beside(evidence: Evidence, group: RankGroup) -> Judgement:
+    """Judge D01 for an untracked run: main threads are mostly seen in a function that computes nothing, whatever it is for."""
+    fact = busy_beside(evidence, group)
+    if fact is None or not _gpus_wait(evidence, group):
+        return None
+    finding = tracked.about(
+        group,
+        "D01",
+        "warning",
+        "possible",
+        "The GPUs may wait for data: most of the time passes in a function that computes nothing",
+        [fact, *utilization(evidence, tracked.used_devices(group))],
+        "The training process may prepare its data itself between two steps, or do other work there.",
+        f"{PREPARE_IN_WORKERS}\ngputop run -- {fixes.own_command(group)}  # shows how long each step waits, and for what",
+        "The code there is meant to take this long, like an environment or a search.",
+    )
+    return Suspicion(finding, 3.0)
+
+
 def mostly_computes(evidence: Evidence, group: RankGroup) -> bool:
     """Return whether the main threads of all ranks are seen to compute for most of the time; False if they are not seen."""
     found = _seen_of_all(evidence, group)

@@ -14,7 +14,7 @@ from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.pace.between_phases import BUSY_PERCENT, OWN_WORK_SHARE, own_work
 from gputop.doctor.rules.pace.bursts import ALONE_TEXT, computes_beside, from_outside
-from gputop.doctor.rules.pace.by_stack import DATA_SHARE, mostly_computes, prepares_by_stack
+from gputop.doctor.rules.pace.by_stack import BESIDE_SHARE, DATA_SHARE, mostly_computes, prepares_by_stack, works_beside
 from gputop.doctor.rules.pace.main_threads import WAITS_SHARE, waits_itself
 from gputop.doctor.rules.pace.own_times import SHARE as OWN_SHARE
 from gputop.doctor.rules.pace.own_times import waits_by_own_times
@@ -237,7 +237,7 @@ def waits_for_data(evidence: Evidence, group: RankGroup) -> Judgement:
     seen = from_outside(evidence, group)
     if isinstance(seen, Suspicion):
         return seen
-    by_stack = prepares_by_stack(evidence, group)
+    by_stack = prepares_by_stack(evidence, group) or works_beside(evidence, group)
     if by_stack is not None:
         return by_stack
     alone = waits_itself(evidence, group) or reads_all_the_time(evidence, group)
@@ -268,7 +268,7 @@ D01 = Rule(
         "from outside: bursts of work, and a loader that is busy (likely), or main threads that wait in "
         f"{WAITS_SHARE:.0%} of all samples, though steps advance (possible)",
         f"from outside, by the stacks of the main threads: they prepare data or wait for it in {DATA_SHARE:.0%} of all looks "
-        "(likely)",
+        f"(likely), or are in a function that computes nothing in {BESIDE_SHARE:.0%} (possible)",
         f"from outside: without loader workers, the training process reads {bytes_text(int(READ_MIN_BYTES))}/s for "
         f"{READS_SPAN_S:.0f} s, and {bytes_text(int(READ_PER_CPU_S))} for each second of its main thread's CPU time (possible)",
         ALONE_TEXT,

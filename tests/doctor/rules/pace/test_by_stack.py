@@ -100,7 +100,7 @@ HEALTHY = {
     "reports a return": running("data", "forward", "data", "backward", metrics={"loss": 1.0, "mean_reward": 3.0}),
     "prepares once": seen_to(outside(always("runs")), lambda second: Doing("data" if second < 85 else "forward")),
     "does not train": running("data", "other"),
-    "does something else": running("other", "other", "other", "forward", "backward"),
+    "works in the function that trains": running("other", "other", "other", "forward", "backward"),
     "evaluates once, for long": seen_to(
         outside(always("runs")), lambda second: Doing("evaluation" if 70 < second < 97 else "forward")
     ),
@@ -110,6 +110,13 @@ HEALTHY = {
 @pytest.mark.parametrize("name", HEALTHY)
 def test_what_else_main_threads_do_is_left_alone(name: str) -> None:
     assert not found(HEALTHY[name])
+
+
+def test_other_work_between_the_steps_may_prepare_data() -> None:
+    looks = [*[Doing("other", "train.py:11", "bpe")] * 3, Doing("backward", "train.py:60", "fit"), Doing("forward")]
+    (finding,) = found(seen_to(outside(always("runs")), lambda second: looks[second % 5]))
+    assert (finding.id, finding.confidence) == ("D01", "possible")
+    assert "in bpe in 60% of 40 looks at its stack, mostly at train.py:11" in finding.evidence[0].text
 
 
 def test_busy_gpus_do_not_wait() -> None:
