@@ -93,6 +93,10 @@ class Workers:
     pids: tuple[int, ...] = ()
 
 
+_FOR_DEBUGGERS = frozenset(("waits_for", "doing", "all_locked"))
+"""What the kernel shows only to whom it would let debug the process."""
+
+
 @dataclass(frozen=True, slots=True)
 class Process:
     """One process that uses a device, belongs to a run, looks like training on the CPU, or was started as a rank.
@@ -177,6 +181,11 @@ class Process:
         if self.environment is not None and self.environment.world_size is not None:
             return self.environment.world_size
         return self.stated.world_size if self.stated is not None else None
+
+    @property
+    def is_anothers(self) -> bool:
+        """Whether the system hides what it shows of this user's own processes, even where it allows no debugger (Yama)."""
+        return any(name not in _FOR_DEBUGGERS for name in self.hidden)
 
     @property
     def key(self) -> ProcessKey:

@@ -376,6 +376,14 @@ def test_memory_is_not_shown_as_unowned_while_a_share_is_hidden() -> None:
     assert "hidden by the system" in plain(drawing.footer)
 
 
+def test_what_is_hidden_where_the_kernel_allows_no_debuggers_is_not_another_users() -> None:
+    devices = (samples.device(0),)
+    own = Process(pid=77, devices=(DeviceUse(devices[0].uuid, None, None, "C"),), hidden=("doing", "waits_for"))
+    snapshot = samples.snapshot(devices=devices, processes=(own,))
+    drawing = draw_processes(dashboards.view_of([snapshot]), process_rows(snapshot, Order()), Order(), 100)
+    assert not plain(drawing.footer).strip()
+
+
 def test_process_of_another_namespace_says_so() -> None:
     device = samples.device(0)
     other = Process(pid=77, devices=(DeviceUse(device.uuid, 71 * samples.GIB),), in_namespace=False)

@@ -111,6 +111,8 @@ def test_what_another_user_hides_is_marked_as_hidden() -> None:
     snapshot = samples.snapshot()
     process = replace(snapshot.processes[0], command=None, environment=None, hidden=("command", "environment"))
     assert "another user: command, environment" in text(process_lines(process, snapshot, 120))
+    own = replace(process, hidden=("doing", "waits_for"))
+    assert "the kernel does not allow debuggers here (Yama): doing, waits_for" in text(process_lines(own, snapshot, 120))
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -39,7 +39,10 @@ def process_lines(process: Process, snapshot: Snapshot, width: int, details: Pro
         half = (width - 3) // 2
         lines = list(side_by_side(_grouped(what_it_does, half), _grouped(where_it_runs, half), half))
     if process.hidden:
-        text = f"Hidden, because the process belongs to another user: {', '.join(process.hidden)}."
+        why = (
+            "the process belongs to another user" if process.is_anothers else "the kernel does not allow debuggers here (Yama)"
+        )
+        text = f"Hidden, because {why}: {', '.join(process.hidden)}."
         lines += wrapped(text, width, "warn")
     if not process.in_namespace:
         lines += wrapped(

@@ -194,7 +194,7 @@ def _note(view: View) -> Line:
     notes = view.snapshot.notes
     if notes:
         return line((clean(f"{notes[0].message} {notes[0].hint}".strip()), "warn"))
-    if any(process.hidden for process in view.snapshot.processes):
+    if any(process.is_anothers for process in view.snapshot.processes):
         return line(("?: hidden by the system (another user's process)", "dim"))
     return ()
 
