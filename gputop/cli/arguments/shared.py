@@ -78,5 +78,8 @@ def add_look(parser: argparse.ArgumentParser) -> None:
     look = parser.add_argument_group("look")
     look.add_argument("--theme", choices=THEMES, help=SETTINGS["theme"].what)
     for name in ("ascii", "color", "mouse", "readonly"):
-        look.add_argument(f"--{name}", action=argparse.BooleanOptionalAction, help=SETTINGS[name].what)
+        # argparse.BooleanOptionalAction begins with Python 3.9, and hosts may have an older one.
+        either = look.add_mutually_exclusive_group()
+        either.add_argument(f"--{name}", dest=name, action="store_true", default=None, help=SETTINGS[name].what)
+        either.add_argument(f"--no-{name}", dest=name, action="store_false", default=None, help=f"not --{name}")
     look.add_argument("--config", type=Path, metavar="FILE", help="settings file")
