@@ -207,7 +207,7 @@ def test_hosts_that_cannot_be_found_leave_this_machine_and_the_reason(tmp_path: 
     squeue.chmod(0o755)
     with Terminal(GPUTOP, {"PATH": f"{tmp_path}:/usr/bin:/bin"}, columns=160, rows=30) as terminal:
         terminal.wait_for("Slurm job 4242 has ended")
-        shown = " ".join(terminal.text().split())
+        shown = " ".join(terminal.text().replace("▌", "").split())  # where it is wrapped depends on the path
         assert "This machine is shown." in shown
         assert f"{path.name}, line 2: slurm" in shown.replace(" ", "") or "line 2: slurm" in shown
         terminal.press("q")
