@@ -87,7 +87,7 @@ def test_a_settings_file_on_a_host_is_read(version: str, own_places: Path) -> No
     settings.write_text("speed = 7\n")
     command = [python_of(version), "-c", traveling.LOADER, "--once", "--json"]
     done = subprocess.run(command, input=traveling.message(), capture_output=True, check=False)
-    assert "config.toml: 'speed' is not a gputop setting." in done.stderr.decode()
+    assert "config.toml, line 1: 'speed' is not a gputop setting." in done.stderr.decode()
     assert Snapshot.from_json(done.stdout.splitlines()[1]).host.source == "none"
 
 
