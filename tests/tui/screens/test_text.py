@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 
@@ -11,7 +12,7 @@ from gputop.snapshot import LaunchEnvironment, Points
 from gputop.tui.drawing import jobs as drawn_jobs
 from gputop.tui.drawing.doctor.finding import finding_lines
 from gputop.tui.drawing.line import plain
-from gputop.tui.drawing.processes.details import process_lines
+from gputop.tui.drawing.processes.details import _ACTIVITIES, process_lines
 from gputop.tui.drawing.prose import wrapped
 from gputop.tui.screens.details import ProcessScreen
 from gputop.tui.screens.doctor import DoctorScreen
@@ -20,6 +21,7 @@ from gputop.tui.screens.stop import StopScreen
 from gputop.tui.state.keys import KEYS
 from gputop.tui.widgets.lines import LinesWidget
 from gputop.tui.widgets.log_view import LINES_KEPT, LogView
+from gputop.whereabouts.activities import Activity, Doing
 from tests import samples
 from tests.tui.kit import SIZES, ScreenApp, text_of, view_of
 
@@ -113,6 +115,21 @@ def test_what_another_user_hides_is_marked_as_hidden() -> None:
     assert "another user: command, environment" in text(process_lines(process, snapshot, 120))
     own = replace(process, hidden=("doing", "waits_for"))
     assert "the kernel does not allow debuggers here (Yama): doing, waits_for" in text(process_lines(own, snapshot, 120))
+
+
+def test_what_the_main_thread_of_an_untracked_process_does_is_shown() -> None:
+    snapshot = samples.snapshot()
+    for doing, words in (
+        (Doing("data", "train.py:41", "read_rows"), "main thread prepares or awaits data at train.py:41 in read_rows"),
+        (Doing("other"), "main thread is elsewhere"),
+    ):
+        shown = text(process_lines(replace(snapshot.processes[0], doing=doing), snapshot, 100))
+        assert words in " ".join(shown.split())
+    assert "main thread" not in text(process_lines(snapshot.processes[0], snapshot, 100))
+
+
+def test_each_activity_has_words() -> None:
+    assert set(_ACTIVITIES) == set(get_args(Activity))
 
 
 @pytest.mark.parametrize("size", SIZES)

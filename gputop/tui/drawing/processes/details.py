@@ -8,6 +8,7 @@ from gputop import units
 from gputop.snapshot import Device, DeviceUse, Process, ProcessDetails, Snapshot
 from gputop.tui.drawing.line import Line, Span, clean
 from gputop.tui.drawing.prose import BLANK, heading, pairs, side_by_side, wrapped
+from gputop.whereabouts.activities import Doing
 
 _CONTEXTS = {"C": "compute", "G": "graphics", "M": "MPS"}
 _STATES = {"R": "running", "S": "sleeping", "D": "waiting for I/O (cannot be killed)", "T": "stopped", "Z": "zombie"}
@@ -89,11 +90,34 @@ def _identity(process: Process, snapshot: Snapshot) -> list[tuple[str, str]]:
         ("name", process.name or units.UNKNOWN),
         ("command", " ".join(process.command) if process.command else units.UNKNOWN),
         ("state", _STATES.get(process.state or "", process.state or units.UNKNOWN)),
+        *([("main thread", _doing(process.doing))] if process.doing is not None else []),
         ("CPU", units.percent(process.cpu_percent)),
         ("host memory (RSS)", units.bytes_text(process.memory_rss_bytes)),
         ("started", f"{clock}, {since} ago" if started is not None else units.UNKNOWN),
         ("container", process.container or "–"),
     ]
+
+
+def _doing(doing: Doing) -> str:
+    """Return what a main thread was seen to do, and at which line of the user's own code."""
+    at = f" at {doing.line}" if doing.line is not None else ""
+    return f"{_ACTIVITIES.get(doing.activity, doing.activity)}{at}{f' in {doing.function}' if at and doing.function else ''}"
+
+
+_ACTIVITIES: Mapping[str, str] = {
+    "backward": "runs backward",
+    "checkpoint": "writes a checkpoint",
+    "collective": "is in a collective",
+    "compile": "compiles",
+    "data": "prepares or awaits data",
+    "environment": "steps an environment",
+    "evaluation": "evaluates",
+    "forward": "runs forward",
+    "import": "imports",
+    "metrics": "computes a metric",
+    "optimizer": "is in the optimizer's step",
+    "other": "is elsewhere",
+}
 
 
 def _known(user: str | None, uid: int | None) -> str:
