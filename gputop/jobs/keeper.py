@@ -71,6 +71,8 @@ class Keeper:
     """The output of one job. The supervisor creates it; a forked process shares its memory and its counters."""
 
     _moved, _freed, _lost, _dropped = map(_Counter, range(4))
+    _writing, _writing_from = map(_Counter, range(4, 6))
+    """While a piece is written: the log's size before, plus 1, and how much had been moved. Else ``_writing`` is 0."""
 
     def __init__(self, directory: Path, job_id: str) -> None:
         """Raise OSError or AttributeError where the system has no such memory."""
@@ -147,6 +149,7 @@ class Keeper:
         except OSError:
             return False
         try:
+            self._count_what_was_written()
             end = os.fstat(self._memory).st_size
             if end < self._moved:  # cut by the job itself, as by "> /dev/stderr" in a shell script
                 self._moved = self._freed = 0
@@ -165,6 +168,14 @@ class Keeper:
         finally:
             fcntl.lockf(self._lock, fcntl.LOCK_UN)
 
+    def _count_what_was_written(self) -> None:
+        """Count what a process wrote that was killed before it could: written again, it would be in the log twice."""
+        if not self._writing:
+            return
+        with contextlib.suppress(OSError):
+            self._moved = self._writing_from + max(0, self._path.lstat().st_size - self._writing + 1)
+        self._writing = 0
+
     def _write(self, end: int) -> None:
         log = record.open_log(self._path)
         try:
@@ -172,9 +183,11 @@ class Keeper:
                 log_file.write_whole(log, log_file.note(self._lost))
                 self._lost = 0
             data = os.pread(self._memory, min(PIECE_BYTES, end - self._moved), self._moved)
+            self._writing_from, self._writing = self._moved, os.fstat(log).st_size + 1
             self._moved += os.write(log, data)
             size = os.fstat(log).st_size
         finally:
+            self._writing = 0
             os.close(log)
         if size > LOG_BYTES:
             self._cut()

@@ -380,7 +380,7 @@ def test_a_host_that_sends_what_it_should_not(
     monkeypatch.setattr(retries, "BACKOFF_S", (60.0,))
     monkeypatch.setattr(budget, "SAVED_S", 0.2)
     followed = follow("a", python_there(code))
-    followed.until(lambda: followed.states[-1] == states.split()[-1])
+    followed.until(lambda: followed.states[-1:] == states.split()[-1:])
     assert followed.states == ["connecting", *states.split()]
     message = str(followed.stream.status.message)
     assert words in message

@@ -268,6 +268,38 @@ def test_only_one_process_writes_the_log_also_while_it_frees_memory(tmp_path: Pa
     assert [int(line) for line in (tmp_path / record.OUT_LOG).read_text().splitlines()] == list(range(100_000))
 
 
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from gputop.jobs import keeper
+kept = keeper.Keeper(Path(sys.argv[1]), "killed")
+output = kept.open_for_job()
+write, fstat = os.write, os.fstat
+for number in range(20):
+    write(output, b"%09d\\n" % number)
+    pid = os.fork()
+    if pid == 0:
+        def kill(*_):
+            os.kill(os.getpid(), signal.SIGKILL)
+        def write_and_die(file, data):
+            write(file, data)
+            os.write = write
+            if number % 2:
+                kill()
+            os.fstat = kill  # the next call, once what was written has been counted
+            return len(data)
+        os.write = write_and_die
+        kept._move(finishing=True)
+    os.waitpid(pid, 0)
+kept.finish(5.0)
+"""
+
+
+def test_a_keeper_that_is_killed_while_it_writes_leaves_nothing_out_and_nothing_twice(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], cwd=REPOSITORY, check=True)
+    assert [int(line) for line in (tmp_path / record.OUT_LOG).read_text().splitlines()] == list(range(20))
+
+
 def test_a_backlog_beyond_the_log_s_size_is_left_out_and_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keeper, "LOG_BYTES", 100_000)
     kept = keeper.Keeper(tmp_path, "job")
