@@ -129,9 +129,9 @@ E10 = Rule(
         f"previous one, by {SLOWER_OF_FEW:g} or {MUCH_SLOWER:g} times in all",
         f"the same from {VALUES_FEW} values, or by the times of an untracked run's losses over {SPAN_IF_CLEAR_S:.0f} s: "
         f"{SLOWER_OF_FEW:g} times, and all pairs if it is less than {MUCH_SLOWER:g} times",
-        f"either is {TAKEN_TEXT}, if the run is untracked and not mostly seen in a function that computes nothing, if it logs "
-        f"rewards, or if it has logged {2 * PARTS_FEW} losses or a few more and the last part takes {MUCH_SLOWER:g} times as "
-        "long as the first",
+        f"either is {TAKEN_TEXT}, if the run logs rewards, or if it has logged {2 * PARTS_FEW} losses or a few more and the "
+        f"last part takes {MUCH_SLOWER:g} times as long as the first",
+        "of an untracked run, either is possible unless its main thread is mostly seen in a function that computes nothing",
         STAGES_TEXT,
     ),
     estimated=True,
