@@ -95,7 +95,7 @@ def runs(
         snapshot = sampler.take()
         if options.as_json:
             print(json.dumps(encode(_there(found, snapshot, wanted))))
-        else:
+        elif found or snapshot.process_runs or not shelf.unreadable():  # whether there are runs that cannot be read is unknown
             print(list_text(found, snapshot.process_runs, snapshot.runs, wanted))
         shelf.tell_unreadable()
         return exit_with(sampler, EXIT_OK)
