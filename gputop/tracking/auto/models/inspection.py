@@ -62,10 +62,13 @@ class Inspection:
 
     def take_wrapped(self, top: Top) -> None:
         """Count a call of an outermost module on the fast path."""
-        self.wrapping.through()
-        ddp = top.ddp() if top.ddp is not None else None
-        if ddp is not None:
-            self._steps.gradients.forward(bool(ddp.require_backward_grad_sync))
+        try:
+            self.wrapping.through()
+            ddp = top.ddp() if top.ddp is not None else None
+            if ddp is not None:
+                self._steps.gradients.forward(bool(ddp.require_backward_grad_sync))
+        except Exception as error:  # noqa: BLE001 - the user's forward runs next, whatever its wrapper is
+            self._steps.failed(error)
 
     def _inspect(self, top: Top, module: Any, args: Any, kwargs: Any) -> None:
         top.count()
