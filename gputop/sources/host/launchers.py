@@ -58,7 +58,8 @@ _NUMBERS = {
     "host": ("master-addr", "master-address", "dist-addr"),
     "port": ("master-port", "dist-port", "distributed-port"),
 }
-"""The options of scripts, with dashes for underscores, by what they say. ``--rank`` alone is also that of a matrix."""
+"""For each number or address of a rank, the options that scripts name it by, with dashes for underscores. ``--rank`` alone
+may be the rank of a matrix, as in LoRA."""
 _SAYS = {option: what for what, options in _NUMBERS.items() for option in options}
 _SPAWNS = "multiprocessing-distributed"
 """With this option, the ImageNet example and its descendants spawn the ranks: then the numbers are those of the node."""
@@ -171,7 +172,7 @@ def stated_rank(command: Sequence[str] | None) -> StatedRank | None:
 
 
 def _options_of(command: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the values of the options in ``_NUMBERS`` by what they say, and the options as they are written."""
+    """Return the value of each option in ``_NUMBERS``, by the key there, and the option as the command line spells it."""
     said: dict[str, str] = {}
     words: dict[str, str] = {}
     for position, item in enumerate(command[1:], 1):

@@ -1,6 +1,6 @@
 """How much a step works on, and when that changed: layers that thaw, larger images, longer sequences or rollouts.
 
-A run whose steps take longer because they do more is told apart by this from one that slows down.
+This distinguishes a run whose steps take longer because they do more from one that slows down.
 """
 
 from __future__ import annotations
