@@ -16,8 +16,8 @@ from gputop.tracking.standing.stack import Frame, where
 from gputop.where import outside
 from gputop.where.untracked import ask_process
 from gputop.whereabouts.activities import is_library
-from gputop.whereabouts.records import Whereabouts
-from gputop.whereabouts.verdict import summary
+from gputop.whereabouts.records import RankPlace, Whereabouts
+from gputop.whereabouts.verdict import perhaps_behind, summary
 from tests.tracking.kit import eventually
 
 
@@ -143,7 +143,9 @@ average()
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 14), reason="no known layout of this Python")
-def test_ranks_that_gputop_does_not_track_are_asked_for_their_lines_from_outside(tmp_path: Path) -> None:
+def test_ranks_that_gputop_does_not_track_are_asked_for_their_lines_from_outside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     collectives = tmp_path / "site-packages" / "torch" / "distributed" / "distributed_c10d.py"
     collectives.parent.mkdir(parents=True)
     collectives.write_text("import time\n\ndef all_reduce():\n    time.sleep(100)\n")
@@ -168,6 +170,11 @@ def test_ranks_that_gputop_does_not_track_are_asked_for_their_lines_from_outside
         assert (late.source, late.line, late.function, late.operation) == ("memory", "train.py:5", "validate", None)
         assert late.stack == ("train.py:5 validate", "train.py:13 <module>")
         assert late.phase == "evaluation"
+        with monkeypatch.context() as another:
+            another.setattr(os, "geteuid", lambda: 4242)
+            assert {place.source for place in ask_process(ranks[0].pid).ranks} == {None}, (
+                "only this user's own processes are read"
+            )
         assert summary(answer) == (
             "which rank is behind is not known; it may be rank 1, which is in no collective while rank 0 is in all_reduce"
         )
@@ -180,3 +187,12 @@ def test_ranks_that_gputop_does_not_track_are_asked_for_their_lines_from_outside
 def _with_lines(pid: int) -> Whereabouts | None:
     answer = ask_process(pid)
     return answer if answer.ranks[0].operation is not None else None
+
+
+def test_a_rank_in_backward_may_wait_for_one_that_is_in_no_collective() -> None:
+    """Gradients are exchanged in C++, of which a Python stack shows nothing."""
+    ahead = RankPlace(0, 7, source="memory", line="train.py:60", phase="backward")
+    late = RankPlace(1, 8, source="memory", line="train.py:5")
+    found = perhaps_behind([ahead, late])
+    assert found is not None
+    assert (list(found.late), list(found.ahead)) == ([late], [ahead])

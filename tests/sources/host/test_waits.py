@@ -6,11 +6,12 @@ import errno
 import os
 import platform
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from gputop.snapshot import DeviceUse
+from gputop.snapshot import DeviceUse, Process
 from gputop.sources.host import evidence, procfs, waits
 from gputop.sources.host.process_cache import ProcessCache
 from gputop.sources.host.reader import HostReader
@@ -185,3 +186,19 @@ def test_a_process_that_is_gone_raises(processes: Processes) -> None:
     child.wait()
     with pytest.raises(OSError, match=str(child.pid)):
         waits.read_waits_for(child.pid)
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="no known layout of this Python")
+def test_only_an_untracked_process_of_this_user_is_read_for_what_it_does(
+    processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    child, _ = processes.ready()
+
+    def found(reader: HostReader, runs: dict[int, tuple[str, int]]) -> Process:
+        return next(item for item in reader.read_processes({child.pid: USE}, runs) if item.pid == child.pid)
+
+    reader = HostReader()
+    eventually(lambda: found(reader, {}), lambda item: item.doing is not None and item.doing.activity == "other")
+    assert found(HostReader(), {child.pid: ("run", 0)}).doing is None, "a tracked rank reports itself"
+    monkeypatch.setattr(os, "geteuid", lambda: 4242)
+    assert found(HostReader(), {}).doing is None, "it is another user's"

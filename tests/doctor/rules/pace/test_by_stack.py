@@ -102,7 +102,7 @@ HEALTHY = {
     "does not train": running("data", "other"),
     "works in the function that trains": running("other", "other", "other", "forward", "backward"),
     "evaluates once, for long": seen_to(
-        outside(always("runs")), lambda second: Doing("evaluation" if 70 < second < 97 else "forward")
+        outside(always("runs")), lambda second: Doing("evaluation" if 60 < second < 87 else "forward")
     ),
 }
 
