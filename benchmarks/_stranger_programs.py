@@ -60,7 +60,7 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Verdict:
     """The outcome of a program: the answer, the seconds from the onset to the right verdict, and what its output explains.
 
     ``certain`` is true if the doctor was certain of what it said first.
@@ -123,7 +123,7 @@ ALL: tuple[Program, ...] = (
 )
 
 
-def watch(program: Program, how: How, seconds: float) -> Told:
+def watch(program: Program, how: How, seconds: float) -> Verdict:
     """Run a program, watch it for ``seconds`` from its first line, and return what was said about it.
 
     A program that prints nothing is watched for twice as long: on a crowded machine, it takes long to begin.
@@ -145,7 +145,7 @@ def watch(program: Program, how: How, seconds: float) -> Told:
             _stop(process, mark_of(output))
             source.close()
         said, certain = tuple(item.id for item in last), bool(last) and last[0].confidence == "certain"
-        return Told(answer, delay_s, from_log, said, certain)
+        return Verdict(answer, delay_s, from_log, said, certain)
 
 
 def _start(program: Program, how: How, directory: str, output: Path) -> subprocess.Popen[bytes]:

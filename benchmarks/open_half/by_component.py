@@ -9,6 +9,7 @@ from _strangers import ANY, Case
 _case = partial(Case, half="open")
 _UNEXPLAINED = ("exception",)
 
+KIND = "by component"
 LOGS: tuple[Case, ...] = (
     # Rank 3 does not know its host, and ends; the others lose the store, or rank 0, only then.
     _case("others-lost-the-store", (ANY,), "tun-gpu4", ("G04",)),

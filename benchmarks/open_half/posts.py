@@ -9,6 +9,7 @@ from _strangers import ANY, Case
 _case = partial(Case, half="open")
 _UNEXPLAINED = ("exception",)
 
+KIND = "as posted"
 LOGS: tuple[Case, ...] = (
     # Rank 2 reads a file that is not UTF-8; the other ranks then lose it.
     _case("punctuation-over-gloo", (ANY,), "UnicodeDecodeError|utf-8|decode", ("G04",)),

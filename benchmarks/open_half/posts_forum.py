@@ -9,6 +9,7 @@ from _strangers import ANY, Case
 _case = partial(Case, half="open")
 _UNEXPLAINED = ("exception",)
 
+KIND = "of several ranks"
 LOGS: tuple[Case, ...] = (
     # The second node limits locked memory, so that NCCL cannot register its buffers.
     _case("two-nodes-after-the-reinstall", (ANY,), "memlock|ulimit|locked memory|lock memory|limits", _UNEXPLAINED),

@@ -9,6 +9,7 @@ from _strangers import ANY, Case
 _case = partial(Case, half="open")
 _UNEXPLAINED = ("exception",)
 
+KIND = "as posted"
 LOGS: tuple[Case, ...] = (
     # The training of a tokenizer fails inside its native code, which says no more than "Internal".
     _case("vocabulary-has-a-hole", (ANY,), "PanicException|panicked"),

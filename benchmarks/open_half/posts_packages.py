@@ -9,6 +9,7 @@ from _strangers import ANY, Case
 _case = partial(Case, half="open")
 _UNEXPLAINED = ("exception",)
 
+KIND = "by package"
 LOGS: tuple[Case, ...] = (
     # The batches have no labels.
     _case("speech-labels-got-another-name", (ANY,), "label", _UNEXPLAINED),

@@ -9,6 +9,7 @@ from _strangers import ANY, Case
 _case = partial(Case, half="open")
 _UNEXPLAINED = ("exception",)
 
+KIND = "by raise site"
 LOGS: tuple[Case, ...] = (
     # Reentrant checkpoints under DDP: a parameter is ready twice.
     _case("checkpointing-and-one-wrapper", (ANY,), "reentrant|static_graph|ready (only )?(once|twice)"),

@@ -13,6 +13,7 @@ from _strangers import ANY, Case
 _case = partial(Case, half="set aside")
 _UNEXPLAINED = ("exception",)
 
+KIND = "by component"
 LOGS: tuple[Case, ...] = (
     _case("no-route-to-the-head-node", ("G03",), r"a40-7|route|reach|29533", _UNEXPLAINED),
     _case("nccl-asked-for-on-a-login-node", (ANY,), "no GPUs found|no GPU"),

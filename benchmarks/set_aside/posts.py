@@ -9,6 +9,7 @@ from _strangers import ANY, Case
 _case = partial(Case, half="set aside")
 _UNEXPLAINED = ("exception",)
 
+KIND = "as posted"
 LOGS: tuple[Case, ...] = (
     # srun sets no MASTER_ADDR, and the script expects it.
     _case("mae-from-srun", (ANY,), "MASTER_ADDR"),

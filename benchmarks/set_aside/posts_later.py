@@ -9,6 +9,7 @@ from _strangers import ANY, Case
 _case = partial(Case, half="set aside")
 _UNEXPLAINED = ("exception",)
 
+KIND = "as posted"
 LOGS: tuple[Case, ...] = (
     # The virtual machine does not let its cards reach each other.
     _case("whisper-on-the-hosters-virtual-machine", (ANY,), r"peer access|\bP2P\b|peer-to-peer", _UNEXPLAINED),

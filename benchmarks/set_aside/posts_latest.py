@@ -12,6 +12,7 @@ from _strangers import ANY, Case
 _case = partial(Case, half="set aside")
 _UNEXPLAINED = ("exception",)
 
+KIND = "by raise site"
 LOGS: tuple[Case, ...] = (
     # torch/serialization.py, _legacy_load: a pickle, but not one of torch.save.
     _case("pretrained-encoder-from-a-zoo", (ANY,), "corrupt|damaged|torch.save|download", _UNEXPLAINED),

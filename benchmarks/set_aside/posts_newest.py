@@ -12,6 +12,7 @@ from _strangers import ANY, Case
 _case = partial(Case, half="set aside")
 _UNEXPLAINED = ("exception",)
 
+KIND = "as posted"
 LOGS: tuple[Case, ...] = (
     # Rank 0 writes 60 GB to a slow mount, for longer than the others wait in gloo's barrier.
     _case(

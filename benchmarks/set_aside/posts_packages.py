@@ -9,6 +9,7 @@ from _strangers import ANY, Case
 _case = partial(Case, half="set aside")
 _UNEXPLAINED = ("exception",)
 
+KIND = "by package"
 LOGS: tuple[Case, ...] = (
     # A line of JSON is cut off.
     _case("corpus-of-1900-newspapers", (ANY,), r"1931-07|closing quotation|row 1377", _UNEXPLAINED),

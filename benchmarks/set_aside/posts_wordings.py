@@ -9,6 +9,7 @@ from _strangers import ANY, Case
 _case = partial(Case, half="set aside")
 _UNEXPLAINED = ("exception",)
 
+KIND = "by raise site"
 LOGS: tuple[Case, ...] = (
     # The terminal was closed: the launcher got SIGHUP.
     _case("evening-run-and-a-closed-laptop", (ANY,), "SIGHUP|hang-?up|nohup|tmux|terminal", _UNEXPLAINED),
