@@ -22,7 +22,7 @@ from gputop.tui.state.view import Settings
 from tests import samples
 from tests.tui.kit import StillFeed
 
-SECONDS = 90
+SECONDS = 300
 STEP = {
     "step_s": 0.161,
     "phase/data": 0.006,
@@ -32,6 +32,13 @@ STEP = {
     "phase/optimizer": 0.007,
 }
 """What a step takes at the pace of the samples."""
+
+
+class UnhurriedFeed(StillFeed):
+    """A still feed whose snapshots do not become stale, however long a busy machine takes to draw them."""
+
+    def age_s(self, snapshot: Snapshot) -> float:
+        return -3600.0
 
 
 def stream(seconds: int = SECONDS) -> list[Snapshot]:
@@ -63,7 +70,7 @@ def _up_to(points: Points, step: int) -> Points:
 async def draw(target: Path, size: tuple[int, int]) -> None:
     """Write the SVG of the dashboard in a terminal of ``size``."""
     snapshots = stream()
-    feed: Any = StillFeed(*snapshots)
+    feed: Any = UnhurriedFeed(*snapshots)
     app = GputopApp(feed, Settings())
     async with app.run_test(size=size) as pilot:
         while app.view is None or app.view.snapshot.sequence < snapshots[-1].sequence or app.view.loading:
