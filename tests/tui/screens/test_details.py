@@ -50,6 +50,8 @@ async def test_the_sampler_reads_what_the_screens_show(
     scenario = nvml_sim.h100_box(2, busy=1, pids=(child.pid,)).write(tmp_path / "scenario")
     for name, value in nvml_sim.environment(scenario).items():
         monkeypatch.setenv(name, value)
+    core = min(os.sched_getaffinity(0))
+    os.sched_setaffinity(child.pid, {core})
     feed = LiveFeed(["-i", "100ms"])
     app = GputopApp(feed, Settings(interval_s=0.1))
     try:
@@ -57,6 +59,7 @@ async def test_the_sampler_reads_what_the_screens_show(
             await until_shown(app, pilot, str(child.pid))
             app.post_message(ProcessChosen(child.pid))
             await until_shown(app, pilot, "open files")
+            assert f" 1 core: {core}" in text_of(app)
             assert "working directory" in text_of(app)
             await pilot.press("e")
             await until_shown(app, pilot, "LOCAL_RANK=3")

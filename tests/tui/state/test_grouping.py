@@ -120,6 +120,14 @@ def test_the_pane_counts_groups() -> None:
     assert "Ranks 0-7 of a dead job" in lines[0]
 
 
+def test_the_pane_counts_what_is_only_possible_apart() -> None:
+    sure = Finding("F01", "warning", "likely", "A rank is slow", (), "", "", "")
+    unsure, note = replace(sure, severity="error", confidence="possible"), replace(sure, severity="info")
+    assert plain(doctor_title([sure, sure, unsure, note])) == "Doctor: 2 problems, 1 possible"
+    assert plain(doctor_title([unsure, note])) == "Doctor: 1 possible problem"
+    assert plain(doctor_title([note])) == "Doctor: 1 note"
+
+
 def test_a_finding_names_its_run_where_there_are_several() -> None:
     of_run = dead(0, run="run-1")
     several = replace(SNAPSHOT, runs=(*SNAPSHOT.runs, samples.run(run_id="run-2", name="second")))

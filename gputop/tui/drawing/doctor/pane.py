@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from gputop.doctor.findings.finding import Finding
+from gputop.doctor.findings.finding import Finding, is_problem
 from gputop.doctor.findings.subjects import name_of, names_of_runs
 from gputop.groups import compute_uses
 from gputop.snapshot import LIVE_STATES, Snapshot
@@ -55,11 +55,15 @@ def doctor_lines_wanted(view: View, width: int, room: int) -> int:
 
 
 def doctor_title(findings: Sequence[Finding]) -> Line:
-    """Return "Doctor: 1 problem"; with no problem, count the notes instead."""
-    problems = sum(finding.severity in ("error", "warning") for finding in findings)
+    """Return "Doctor: 1 problem, 1 possible"; with neither, count the notes instead."""
+    problems = [finding for finding in findings if is_problem(finding)]
+    possible = sum(finding.severity != "info" for finding in findings) - len(problems)
     if problems:
-        worst = "bad" if any(finding.severity == "error" for finding in findings) else "warn"
-        return line(("Doctor: ", "title"), (f"{problems} problem{'s' * (problems != 1)}", worst))
+        worst = "bad" if any(finding.severity == "error" for finding in problems) else "warn"
+        more = f", {possible} possible" if possible else ""
+        return line(("Doctor: ", "title"), (f"{len(problems)} problem{'s' * (len(problems) != 1)}", worst), (more, "warn"))
+    if possible:
+        return line(("Doctor: ", "title"), (f"{possible} possible problem{'s' * (possible != 1)}", "warn"))
     if findings:
         return line(("Doctor: ", "title"), (f"{len(findings)} note{'s' * (len(findings) != 1)}", "dim"))
     return line(("Doctor", "title"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gputop import units
-from gputop.doctor.findings.finding import Finding
+from gputop.doctor.findings.finding import Finding, is_problem
 from gputop.doctor.findings.subjects import name_of, names_of_runs, untracked_run_of
 from gputop.snapshot import ENDED_STATES, LIVE_STATES
 from gputop.tui.drawing import run_numbers
@@ -61,7 +61,8 @@ def _chip(view: View, found: Balance) -> Line:
     style = "ok" if every else "dim"
     if hindered or problems or (found.uneven and found.working):
         style = "warn"
-    if found.broken or any(item.severity == "error" and not _is_past(view, item) for item in problems) or _has_diverged(view):
+    errors = [item for item in problems if item.severity == "error" and is_problem(item) and not _is_past(view, item)]
+    if found.broken or errors or _has_diverged(view):
         style = "bad"
     if view.stale_s is not None:
         style = "dim"
@@ -89,11 +90,11 @@ def _why(view: View, found: Balance) -> Line:
     if problems:
         first = next((finding for finding in problems if not _is_of_another_run(view, finding)), problems[0])
         more = f" (+{len(problems) - 1})" if len(problems) > 1 else ""
-        style = "bad" if first.severity == "error" else "warn"
-        whose = ""
+        style = "bad" if first.severity == "error" and is_problem(first) else "warn"
+        whose = "" if is_problem(first) else "possible: "
         if _is_of_another_run(view, first):
             name = name_of(first, view.snapshot, names_of_runs(view.snapshot))
-            whose = f"{clean(name or 'another run')}: "
+            whose = f"{clean(name or 'another run')}: {whose}"
         return line((whose, "text"), (clean(first_clause(first.title)), style), (more, "dim"))
     for device in found.broken:
         broken = trouble(device)

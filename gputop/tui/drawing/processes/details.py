@@ -194,20 +194,24 @@ def _torch(process: Process) -> list[tuple[str, str]]:
 
 
 def _details(details: ProcessDetails) -> list[tuple[str, str]]:
-    cores = details.cpu_affinity
+    cores, switches = details.cpu_affinity, details.involuntary_switches
     return [
         ("threads", _unknown(details.threads)),
         ("open files", _unknown(details.open_files)),
         ("niceness", _unknown(details.niceness)),
-        ("may run on", units.UNKNOWN if cores is None else f"{len(cores)} cores: {units.ranges(cores, compact=True)}"),
+        (
+            "may run on",
+            _of("core", len(cores), f": {units.ranges(cores, compact=True)}") if cores is not None else units.UNKNOWN,
+        ),
         ("read from disk", units.bytes_text(details.read_bytes)),
         ("written to disk", units.bytes_text(details.written_bytes)),
-        (
-            "pushed off the CPU",
-            units.UNKNOWN if details.involuntary_switches is None else f"{details.involuntary_switches} times",
-        ),
+        ("pushed off the CPU", units.UNKNOWN if switches is None else _of("time", switches)),
         ("working directory", details.working_directory or units.UNKNOWN),
     ]
+
+
+def _of(thing: str, count: int, more: str = "") -> str:
+    return f"{count} {thing}{'s' * (count != 1)}{more}"
 
 
 def _unknown(value: int | None) -> str:

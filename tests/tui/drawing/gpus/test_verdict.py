@@ -44,6 +44,17 @@ def test_a_reason_that_begins_with_its_topic_says_more_than_the_topic() -> None:
     assert "DDP: parameters got no gradient" in plain(verdict_line(replace(busy_box(), findings=(found,)), 120))
 
 
+def test_a_reason_that_is_only_possible_says_so_and_is_no_error() -> None:
+    """Seen beside other work: "All ranks wait for rank 1" in red, then "rank 0", then nothing."""
+    found = Finding("F02", "error", "possible", "All ranks wait for rank 1, which computes longer", (), "", "", "")
+    view = replace(busy_box(), findings=(found,))
+    assert " possible: All ranks wait for rank 1" in plain(verdict_line(view, 120))
+    assert chip(view) == "chip warn"
+    likely = replace(view, findings=(replace(found, confidence="likely"),))
+    assert "work  All ranks wait" in plain(verdict_line(likely, 120))
+    assert chip(likely) == "chip bad"
+
+
 def test_balance_counts_devices_that_the_run_could_use() -> None:
     found = balance(dashboards.one_gpu())
     assert (found.working, len(found.devices)) == (1, 8)
