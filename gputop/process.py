@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from gputop.whereabouts.activities import Doing
-from gputop.whereabouts.records import RankPlace
+from gputop.whereabouts.records import Doing, RankPlace
 from gputop.wire import AnswerLine
 
 ProcessKey: TypeAlias = "tuple[int, float | None]"

@@ -4,46 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
 
-Activity = Literal[
-    "backward",
-    "checkpoint",
-    "collective",
-    "compile",
-    "data",
-    "environment",
-    "evaluation",
-    "forward",
-    "import",
-    "metrics",
-    "optimizer",
-    "other",
-]
-"""Computing (forward, backward, optimizer), preparing a batch (data), waiting for other ranks (collective), or between these:
-writing a checkpoint, evaluating, computing a metric, stepping an environment, importing, compiling, or other code."""
-
-
-class Call(NamedTuple):
-    """One call on a stack: the file's path as Python knows it, the line in it, and the function."""
-
-    path: str
-    line: int
-    function: str
-    is_generator: bool = False
-    """Whether it is a generator that makes its next value."""
-
-
-@dataclass(frozen=True, slots=True)
-class Doing:
-    """What a main thread did at one moment. ``line`` and ``function`` are the innermost of the user's own code, if any."""
-
-    activity: Activity
-    line: str | None = None
-    """Such as "train.py:88"."""
-    function: str | None = None
-
+from gputop.whereabouts.records import Activity, Call, Doing
 
 _LIBRARY = re.compile(r"^<|/(site|dist)-packages/|/lib(64)?/python3(\.\d+)?/|/gputop/tracking/")
 _MODULE_CALL = re.compile(r"/torch/nn/modules/module\.py$")

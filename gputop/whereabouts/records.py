@@ -1,10 +1,11 @@
-"""The records of an answer to "where is every rank?". ``where`` fills them; the command and the screen show them."""
+"""The records of an answer to "where is every rank?", which ``where`` fills, and of what a main thread does, which
+``activities`` judges. The command and the screen show them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from gputop.wire import AnswerLine
 
@@ -113,3 +114,41 @@ class Whereabouts(AnswerLine):
     verdict: str | None = None
     problem: str | None = None
     """Why nothing could be found out; None if something was."""
+
+
+Activity = Literal[
+    "backward",
+    "checkpoint",
+    "collective",
+    "compile",
+    "data",
+    "environment",
+    "evaluation",
+    "forward",
+    "import",
+    "metrics",
+    "optimizer",
+    "other",
+]
+"""Computing (forward, backward, optimizer), preparing a batch (data), waiting for other ranks (collective), or between these:
+writing a checkpoint, evaluating, computing a metric, stepping an environment, importing, compiling, or other code."""
+
+
+class Call(NamedTuple):
+    """One call on a stack: the file's path as Python knows it, the line in it, and the function."""
+
+    path: str
+    line: int
+    function: str
+    is_generator: bool = False
+    """Whether it is a generator that makes its next value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Doing:
+    """What a main thread did at one moment. ``line`` and ``function`` are the innermost of the user's own code, if any."""
+
+    activity: Activity
+    line: str | None = None
+    """Such as "train.py:88"."""
+    function: str | None = None

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from gputop.doctor.evidence.doings import WINDOW_S, Doings, Seen
 from gputop.process import Process
-from gputop.whereabouts.activities import Activity, Doing
+from gputop.whereabouts.records import Activity, Doing
 from tests import samples
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gputop.whereabouts.activities import Activity, Call, Doing, doing
+from gputop.whereabouts.activities import doing
+from gputop.whereabouts.records import Activity, Call, Doing
 
 SITE = "/opt/venv/lib/python3.11/site-packages/"
 MAIN = Call("/home/ann/train.py", 90, "<module>")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from gputop.process import Process, ProcessKey
 from gputop.snapshot import Snapshot
-from gputop.whereabouts.activities import Activity, Doing
+from gputop.whereabouts.records import Activity, Doing
 
 WINDOW_S = 60.0
 KEPT = 600

@@ -7,14 +7,17 @@ an open file 0.004 ms, and 0.01 ms more if its flags are read; a Python stack of
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from gputop.places import state_dir
 from gputop.sources.host import procfs, procfs_activity
 from gputop.sources.host.process_cache import Facts, reread_after_s
 from gputop.sources.host.waits import FILE_LOCK, read_all_locked, read_lock_holder, read_waits_for
 from gputop.sources.host.workers import cores_allowed
-from gputop.sources.python_stacks.reader import StackReader
-from gputop.whereabouts.activities import Doing, doing
+from gputop.whereabouts.records import Doing
+
+if TYPE_CHECKING:
+    from gputop.sources.python_stacks.reader import StackReader
 
 READ_S = 2.0
 """How often to read disk counters and where the process sleeps."""
@@ -89,6 +92,10 @@ class Evidence:
         """Read what the main thread does. Of a process that waits for a disk, the memory may have to wait for it, too."""
         if not self._has_stacks or facts.stat.state not in "RS":
             return None
+        # Imported with the first stack: most GPUs' processes are in a run that reports itself, or run no Python.
+        from gputop.sources.python_stacks.reader import StackReader
+        from gputop.whereabouts.activities import doing
+
         if self._stacks is None:
             self._stacks = facts.try_read(("doing",), StackReader)
             self._has_stacks = self._stacks is not None and self._stacks.can_read

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from gputop.sources.python_stacks import symbols
 from gputop.sources.python_stacks.layouts import C_STACK, GENERATOR, Layout, layout
 from gputop.sources.python_stacks.lines import line_at
-from gputop.whereabouts.activities import Call
+from gputop.whereabouts.records import Call
 
 OFF = "GPUTOP_STACKS"
 """With the value 0 in the environment of gputop, no stack is read."""

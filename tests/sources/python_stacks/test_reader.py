@@ -18,7 +18,7 @@ from gputop.sources.host import procfs
 from gputop.sources.python_stacks import symbols
 from gputop.sources.python_stacks.lines import line_at
 from gputop.sources.python_stacks.reader import StackReader
-from gputop.whereabouts.activities import Call
+from gputop.whereabouts.records import Call
 from tests.real_processes import Processes, as_nobody, eventually
 
 pytestmark = [

@@ -21,7 +21,7 @@ from gputop.tui.screens.stop import StopScreen
 from gputop.tui.state.keys import KEYS
 from gputop.tui.widgets.lines import LinesWidget
 from gputop.tui.widgets.log_view import LINES_KEPT, LogView
-from gputop.whereabouts.activities import Activity, Doing
+from gputop.whereabouts.records import Activity, Doing
 from tests import samples
 from tests.tui.kit import SIZES, ScreenApp, text_of, view_of
 

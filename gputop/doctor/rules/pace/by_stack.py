@@ -19,7 +19,7 @@ from gputop.doctor.rules.pace.saves import SAVE_FIX
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
 from gputop.doctor.rules.support.shared import utilization
-from gputop.whereabouts.activities import Activity
+from gputop.whereabouts.records import Activity
 
 SPAN_S = 40.0
 LOOKS_MIN = 20

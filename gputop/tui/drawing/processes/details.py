@@ -8,7 +8,7 @@ from gputop import units
 from gputop.snapshot import Device, DeviceUse, Process, ProcessDetails, Snapshot
 from gputop.tui.drawing.line import Line, Span, clean
 from gputop.tui.drawing.prose import BLANK, heading, pairs, side_by_side, wrapped
-from gputop.whereabouts.activities import Doing
+from gputop.whereabouts.records import Doing
 
 _CONTEXTS = {"C": "compute", "G": "graphics", "M": "MPS"}
 _STATES = {"R": "running", "S": "sleeping", "D": "waiting for I/O (cannot be killed)", "T": "stopped", "Z": "zombie"}

@@ -14,7 +14,7 @@ from gputop.doctor.rules.pace import slowing
 from gputop.jobs.output.printed_log import printed_run
 from gputop.levels import Stretch
 from gputop.snapshot import Points, Snapshot
-from gputop.whereabouts.activities import Activity, Doing
+from gputop.whereabouts.records import Activity, Doing
 from tests.doctor.scenes.base import Scene, ids, only_shown, play
 from tests.doctor.scenes.near import slowing as scenes
 from tests.doctor.scenes.pace import interrupted
