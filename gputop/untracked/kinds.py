@@ -27,8 +27,8 @@ class Kind:
     names: str
     """The names of its files, for the user."""
     written_by: str
-    pattern: re.Pattern[str]
-    """Matches the name of the file."""
+    pattern: str
+    """Matches the name of the file. Without groups that capture: ``kind_of`` looks for all kinds at once."""
     parser: Callable[[Path], Parser] | None
     """Makes what follows the bytes of a file; None for a database, which is asked for a run's values instead."""
     backlog: Backlog
@@ -42,7 +42,7 @@ TENSORBOARD = Kind(
     "TensorBoard",
     "events.out.tfevents.*",
     "torch.utils.tensorboard, tensorboardX, Keras, Lightning, Transformers, Accelerate",
-    re.compile(r"events\.out\.tfevents\..+"),
+    r"events\.out\.tfevents\..+",
     lambda path: _events(),
     Backlog(1 << 20, 128 << 20),
 )
@@ -50,7 +50,7 @@ WANDB = Kind(
     "W&B",
     "wandb/run-*/run-*.wandb, wandb/offline-run-*/run-*.wandb",
     "wandb, online and offline",
-    re.compile(r"run-.+\.wandb"),
+    r"run-.+\.wandb",
     lambda path: _of_wandb(),
     Backlog(1 << 20, 128 << 20),
 )
@@ -58,7 +58,7 @@ MLFLOW = Kind(
     "MLflow",
     "mlruns/EXPERIMENT/RUN/metrics/NAME",
     "mlflow, into a folder",
-    re.compile(r"(?!)"),
+    r"(?!)",
     lambda path: _of_mlflow(path),
     Backlog(0, 16 << 20),
 )
@@ -66,7 +66,7 @@ MLFLOW_DATABASE = Kind(
     MLFLOW.label,
     "mlflow.db, mlruns.db",
     "mlflow, into SQLite, the default of newer versions",
-    re.compile(r"ml(?:flow|runs)\.db"),
+    r"ml(?:flow|runs)\.db",
     None,
     Backlog(0, 0),
 )
@@ -74,7 +74,7 @@ TABLE = Kind(
     "CSV",
     "*.csv, *.tsv, training.log with a heading that names a step or an epoch and a measured quantity",
     "Lightning's and Keras' CSVLogger, Ultralytics, Stable-Baselines3",
-    re.compile(r".+\.(?:csv|tsv)|training\.log"),
+    r".+\.(?:csv|tsv)|training\.log",
     lambda path: _table(),
     Backlog(1 << 20, 32 << 20),
     rewritten=True,
@@ -83,7 +83,7 @@ JSON_LINES = Kind(
     "JSON lines",
     "*.jsonl, *.ndjson, *.log.json, log.txt, metrics.json, scalars.json",
     "detectron2, MMEngine, DINO, MAE, your own scripts",
-    re.compile(r".+\.(?:jsonl|ndjson|log\.json)|log\.txt|(?:metrics|scalars)\.json"),
+    r".+\.(?:jsonl|ndjson|log\.json)|log\.txt|(?:metrics|scalars)\.json",
     lambda path: _lines(),
     Backlog(0, 16 << 20),
 )
@@ -91,7 +91,7 @@ TRAINER_STATE = Kind(
     "Trainer state",
     "checkpoint-*/trainer_state.json",
     "Transformers' Trainer, with each checkpoint",
-    re.compile(r"trainer_state\.json"),
+    r"trainer_state\.json",
     lambda path: TrainerState(),
     Backlog(FILE_BYTES, FILE_BYTES),
     read_bytes=FILE_BYTES,
@@ -105,6 +105,7 @@ LOG_NAMES = re.compile(r".+\.(?:log|txt|out)")
 IN_WINDOWS = {"tmux": "its output in tmux", "screen": "its output in screen"}
 """The labels of what it prints to a window, by the window's program."""
 KINDS = (TENSORBOARD, WANDB, MLFLOW, MLFLOW_DATABASE, TABLE, JSON_LINES, TRAINER_STATE)
+_NAME = re.compile("|".join(f"({kind.pattern})" for kind in KINDS))
 ORDER = (
     *(kind.label for kind in (TENSORBOARD, WANDB, MLFLOW, TABLE, JSON_LINES)),
     OUTPUT,
@@ -121,7 +122,8 @@ def kind_of(name: str) -> Kind | None:
 
     Cached, because the same folders are searched every few seconds, for each run that works in them.
     """
-    return next((kind for kind in KINDS if kind.pattern.fullmatch(name)), None)
+    found = _NAME.fullmatch(name)
+    return None if found is None or found.lastindex is None else KINDS[found.lastindex - 1]
 
 
 # A parser is imported for the first file of its kind: most runs have files of one kind, or of none.

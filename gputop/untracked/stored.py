@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -75,7 +74,7 @@ PRINTED = Kind(
     OUTPUT,
     "any text file that is named",
     "anything that prints its loss",
-    re.compile(r"(?!)"),
+    r"(?!)",
     _parser,
     Backlog(1 << 20, 32 << 20),
 )
