@@ -19,10 +19,11 @@ def main() -> int:
         if OPTION in words:
             write_first_look()
         return _run_sampler()
-    import_processes()
-    from gputop.agent.process import end_early, start_early
+    from gputop.agent.process import asks_for_dashboard, end_early, start_early
 
-    start_early(words)
+    if asks_for_dashboard(words):
+        import_processes()
+        start_early(words)
     try:
         code = _run()
     finally:
@@ -50,10 +51,11 @@ def _end_at_once(code: int) -> None:
 
 def _run_sampler() -> int:
     from gputop.tui.gc_freeze import long_lived
-    from gputop.tui.light_imports import import_library
+    from gputop.tui.light_imports import import_ctypes, import_library
 
     with long_lived():
         import_library()
+        import_ctypes()
         from gputop.cli.sampling import main as run
     code = run()
     return _run() if code is None else code

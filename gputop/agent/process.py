@@ -48,14 +48,16 @@ def start_sampler(arguments: Iterable[str]) -> subprocess.Popen[bytes]:
     return process
 
 
+def asks_for_dashboard(words: Sequence[str]) -> bool:
+    """Return whether the command line clearly asks for the dashboard of this machine."""
+    return _of_the_dashboard(words) is not None and all(map(os.isatty, range(3)))
+
+
 def start_early(words: Sequence[str]) -> None:
-    """Start the sampler if the command line clearly asks for the dashboard of this machine."""
+    """Start the sampler for a command line that asks for the dashboard."""
     global _waiting
-    arguments = _of_the_dashboard(words)
-    if arguments is None or not all(map(os.isatty, range(3))):
-        return
     try:
-        _waiting = start_sampler((OPTION, *arguments))
+        _waiting = start_sampler((OPTION, *(_of_the_dashboard(words) or ())))
     except OSError:
         return  # the dashboard tries again, and says why not
 

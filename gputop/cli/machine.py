@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 def sampler_of(options: argparse.Namespace) -> Sampler:
     """Return a sampler for the options: of the driver, of virtual GPUs if requested, or of nothing and the reason."""
+    from gputop.tui.light_imports import import_ctypes
+
+    import_ctypes()
     from gputop.agent.source import choose_source
 
     interval = interval_of(options)
@@ -102,6 +105,9 @@ def stream(options: argparse.Namespace) -> int:
 
 def screen(options: argparse.Namespace) -> int:
     """Show the dashboard."""
+    from gputop.tui.light_imports import import_processes
+
+    import_processes()
     from gputop.agent.live import LiveFeed
     from gputop.agent.process import end_early, take_early
     from gputop.cli.defaults import settings_of, take_machines

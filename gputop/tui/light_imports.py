@@ -19,6 +19,8 @@ _OF_PROCESSES: dict[str, tuple[str, ...]] = {"bz2": (), "locale": (), "lzma": ()
 _OF_THE_LIBRARY = {"inspect": (), "urllib.parse": ("quote_from_bytes",)}
 """Module -> those of its functions that are imported by name. ``dataclasses`` needs ``inspect`` only for classes without a
 docstring, ``pathlib`` needs to quote only in ``as_uri``."""
+_OF_CTYPES: dict[str, tuple[str, ...]] = {"shutil": (), "subprocess": (), "tempfile": ()}
+"""``ctypes.util``, which nvidia-ml-py imports, has other programs search for a library; the driver's has only one name."""
 _OF_ASYNCIO: dict[str, tuple[str, ...]] = {"asyncio.sslproto": ()}
 _OF_TEXTUAL = {
     "difflib": ("get_close_matches",),
@@ -50,6 +52,12 @@ def leave_out_archives() -> None:
     modules: dict[str, Any] = sys.modules
     modules.setdefault("bz2", None)
     modules.setdefault("lzma", None)
+
+
+def import_ctypes() -> None:
+    """Import ctypes with stand-ins, before nvidia-ml-py imports it: they take a twentieth of the time of ``gputop --once``."""
+    with _StandIns(_OF_CTYPES):
+        import ctypes.util  # noqa: F401
 
 
 def import_library() -> None:

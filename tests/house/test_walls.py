@@ -177,11 +177,19 @@ def test_the_sampler_loads_no_inspect() -> None:
     assert "gputop.sources.nvml.source" in loaded
     assert not loaded & {"argparse", "gputop.cli.main"}
     assert not loaded & {"inspect", "ast", "dis"}
-    assert "urllib.parse" not in loaded
-    without_driver = loaded_by(
-        f"import gputop.agent.serving, {readers}"
-    )  # nvidia-ml-py imports ctypes.util, and that imports these
-    assert not without_driver & {"shutil", "subprocess", "tempfile", "random"}
+    assert not loaded & {"urllib.parse", "shutil", "subprocess", "tempfile", "random"}
+
+
+def test_one_reading_loads_nothing_that_starts_a_process() -> None:
+    once = "from gputop.cli import machine, parser; machine.sampler_of(parser.parse(['--once']))"
+    loaded = loaded_by(f"{once}; import gputop.untracked.curves, gputop.cli.output.once")
+    assert {"pynvml", "ctypes.util"} <= loaded
+    assert not loaded & {"shutil", "subprocess", "tempfile", "random"}
+
+
+def test_what_judges_stacks_is_loaded_with_the_first_stack() -> None:
+    loaded = loaded_by("import gputop.agent.serving")
+    assert not loaded & {"gputop.whereabouts.activities", "gputop.sources.python_stacks.reader"}
 
 
 def test_readers_of_foreign_files_are_loaded_only_once_there_is_an_untracked_run() -> None:

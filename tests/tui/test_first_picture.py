@@ -197,7 +197,8 @@ print(ssl.create_default_context() is not None, hasattr(http.client, "HTTPSConne
 def test_what_textual_imports_and_a_screen_never_uses_is_loaded_by_its_first_use() -> None:
     code = """
 import sys
-from gputop.tui.light_imports import for_textual, import_asyncio, import_library, import_processes
+from gputop.tui.light_imports import for_textual, import_asyncio, import_ctypes, import_library, import_processes
+import_ctypes()
 import_processes()
 import_library()
 import_asyncio()
@@ -218,12 +219,15 @@ print(len(Notification("said").identity), URL().validate("https://example.org/")
 from rich.style import Style
 from textual.widgets import DirectoryTree, Select
 print(Style(meta={"at": 1}).meta["at"], DirectoryTree(".").path, Select([("one", 1)]).prompt)
+import ctypes.util
+print(ctypes.util.find_library("of-no-name"))
 import shutil, subprocess, tempfile
 with tempfile.NamedTemporaryFile() as file:
     print(shutil.disk_usage(file.name).total > 0, subprocess.run(["echo", "text"], text=True, capture_output=True).stdout)
 """
     run = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, env=_library(), check=False)
-    assert run.stdout.splitlines() == ["loaded", "True blue", "True True", "36 True", "1 . Select", "True text", ""], run.stderr
+    printed = ["loaded", "True blue", "True True", "36 True", "1 . Select", "None", "True text", ""]
+    assert run.stdout.splitlines() == printed, run.stderr
 
 
 def _library() -> dict[str, str]:

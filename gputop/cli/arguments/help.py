@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from typing import Any, NoReturn
 
 from gputop.errors import UsageError
@@ -18,7 +19,14 @@ class Parser(argparse.ArgumentParser):
         """Create a parser. ``examples`` are pairs of a command line and what it does."""
         # argparse wraps a description only if it also wraps the examples.
         text = description if len(description) <= COLUMNS_MOST - 2 else _filled(description)
-        super().__init__(description=text, epilog=_epilog(examples), formatter_class=_HelpFormatter, **settings)
+        super().__init__(description=text, epilog=_epilog(examples), formatter_class=_formatter(COLUMNS_MOST), **settings)
+
+    def format_help(self) -> str:
+        """Return the help, at most as wide as the terminal. argparse makes a formatter for each option, long before this."""
+        import shutil
+
+        self.formatter_class = _formatter(min(COLUMNS_MOST, shutil.get_terminal_size((COLUMNS_MOST, 24)).columns))
+        return super().format_help()
 
     def error(self, message: str) -> NoReturn:
         """Raise what is wrong with the arguments.
@@ -34,18 +42,14 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{message[:1].upper()}{message[1:]}.", f"See {self.prog} --help.")
 
 
+def _formatter(columns: int) -> Any:
+    return partial(argparse.RawDescriptionHelpFormatter, width=columns - 2)
+
+
 def _filled(text: str) -> str:
     import textwrap
 
     return textwrap.fill(text, COLUMNS_MOST - 2)
-
-
-class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    def __init__(self, prog: str, **settings: Any) -> None:
-        import shutil
-
-        columns = min(COLUMNS_MOST, shutil.get_terminal_size((COLUMNS_MOST, 24)).columns)
-        super().__init__(prog, **{**settings, "width": columns - 2})
 
 
 def add_command(
