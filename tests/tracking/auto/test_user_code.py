@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 from collections.abc import Callable
 from functools import partial
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from gputop.tracking.auto.losses.user_code import UserCode
+from tests import REPOSITORY
 
 NN = os.path.join(os.sep, "lib", "site-packages", "torch", "nn")
 MODULES = os.path.join(NN, "modules", "module.py")
@@ -35,3 +37,15 @@ def test_a_wrapper_is_seen_above_any_number_of_calls_of_libraries(calls: int) ->
 def test_a_wrapper_above_the_users_line_does_not_count(calls: int) -> None:
     through = partial(UserCode().called_through, PARALLEL)
     assert not of_file(DISTRIBUTED)(of_file(SCRIPT), *[of_file(MODULES)] * calls, through)
+
+
+def test_no_frame_is_found_by_a_fixed_number_of_calls() -> None:
+    """Another call in between would silently name another line. A function may ask for its own frame, or who called it."""
+    fixed = [
+        f"{path.relative_to(REPOSITORY)}:{call.lineno}"
+        for path in sorted((REPOSITORY / "gputop").rglob("*.py"))
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(call, ast.Call) and ast.unparse(call) != "sys._getframe()" and ast.unparse(call) != "sys._getframe(1)"
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "_getframe"
+    ]
+    assert fixed == []

@@ -14,7 +14,6 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterable
 from threading import get_ident
-from types import CodeType
 from typing import Any
 
 from gputop.tracking.auto.losses.reduction import UNREAD, Reduced, read
@@ -177,25 +176,6 @@ class Sites:
         for site in others:
             first.add_line(site)
         self._by_place = {place: first if site in others else site for place, site in self._by_place.items()}
-
-    def places(self, sites: list[Site]) -> list[tuple[CodeType, int, Site]]:
-        """Return the code and the instruction where the user's own code runs backward for one of these lines.
-
-        Not those in a library: which line is the user's depends on what is below them on the stack.
-        """
-        return [
-            (site.code, at, site)
-            for (code, at), site in self._by_place.items()
-            if site in sites
-            and site.code is not None
-            and id(site.code) == code
-            and not self._code.is_library(site.code.co_filename)
-        ]
-
-    def library_code(self, function: Any) -> CodeType | None:
-        """Return the code of a function that a library defines; None if the script has replaced it with its own."""
-        code: CodeType | None = getattr(function, "__code__", None)
-        return code if code is not None and self._code.is_library(code.co_filename) else None
 
     def are_steady(self, sites: list[Site]) -> bool:
         """Return whether these lines have names of their own, and expect no further loss in their step."""

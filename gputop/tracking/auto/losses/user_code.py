@@ -55,20 +55,19 @@ class UserCode:
 
     def frame(self) -> FrameType | None:
         """Return the nearest frame of the caller outside libraries, else the nearest one outside gputop and backward itself."""
-        first, library = None, self._library
+        library = self._library.get
         frame: FrameType | None = sys._getframe()
         for _ in range(_FRAMES_MAX):
             if frame is None:
                 break
             filename = frame.f_code.co_filename
-            if filename not in library:
-                library[filename] = self.is_library(filename)
-            if not library[filename]:
+            is_library = library(filename)
+            if is_library is None:
+                is_library = self._library[filename] = self.is_library(filename)
+            if not is_library:
                 return frame
-            if first is None and "backward" not in frame.f_code.co_name and not filename.startswith(OWN):
-                first = frame
             frame = frame.f_back
-        return first
+        return _nearest_library()
 
     def is_library(self, filename: str) -> bool:
         """Return whether a file belongs to torch, a framework, Python itself, or gputop."""
@@ -76,6 +75,19 @@ class UserCode:
         if "site-packages" in parts or "dist-packages" in parts:
             return any(part in _LIBRARIES for part in parts[:-1])
         return filename.startswith((OWN, *self._roots))
+
+
+def _nearest_library() -> FrameType | None:
+    """Return the nearest frame outside gputop and backward itself, if all are those of libraries."""
+    frame: FrameType | None = sys._getframe()
+    for _ in range(_FRAMES_MAX):
+        if frame is None:
+            break
+        code = frame.f_code
+        if "backward" not in code.co_name and not code.co_filename.startswith(OWN):
+            return frame
+        frame = frame.f_back
+    return None
 
 
 def label(filename: str, line: int, columns: slice | None = None) -> str:

@@ -1,12 +1,11 @@
 """The losses of a fast iteration that has several, or a scaled one: each is taken at its line, as on the full path.
 
-Iterations with a single loss skip this: finding the line takes longer than everything else on the fast path. So a line that was
-found before is recognized by the instruction that runs backward, and a mean is read in fewer steps than other losses.
+Iterations with a single loss skip this: finding the line takes longer than everything else on the fast path. A mean is read in
+fewer steps than other losses.
 """
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from gputop.tracking.auto.losses import values
@@ -15,43 +14,24 @@ from gputop.tracking.auto.losses.site import Site
 from gputop.tracking.auto.losses.sites import Sites
 from gputop.tracking.unseen import mode_counts, unseen
 
-_OWN_CALLS = 3
-"""How many calls of gputop are between ``torch.autograd.backward`` and ``Several.takes``: none of them is the user's line."""
-
 
 class Several:
     """Takes the losses of fast iterations in which the same lines run backward, each any number of times."""
 
-    __slots__ = ("_dispatches", "_functions", "_passed", "_places", "_sites", "_torch", "_usual")
+    __slots__ = ("_dispatches", "_functions", "_sites", "_torch", "_usual")
 
     def __init__(self, torch: Any, sites: Sites, usual: list[Site]) -> None:
         """``usual`` are the lines of an iteration, which have names."""
         self._torch = torch
         self._sites = sites
         self._usual = usual
-        self._places = sites.places(usual)
-        self._passed = sites.library_code(torch.Tensor.backward)
-        """The code between the user's line and ``torch.autograd.backward``, as a rule."""
         self._dispatches, self._functions = mode_counts(torch)
 
     def takes(self, tensor: Any) -> bool:
         """Take the loss that a backward begins on, and return True; return False if the full path must take it."""
         sites = self._sites
-        frame: Any = sys._getframe(_OWN_CALLS)
-        code = frame.f_code
-        if code is self._passed:
-            frame = frame.f_back
-            code = frame.f_code
-        instruction = frame.f_lasti
-        for known, at, found in self._places:
-            if known is code and at == instruction:
-                site = found
-                break
-        else:
-            site = sites.here()
-            if site not in self._usual:
-                return False
-        if site.count and site.runs_again:
+        site = sites.here()
+        if site not in self._usual or (site.count and site.runs_again):
             return False
         sites.added = None
         if self._dispatches() or self._functions():
