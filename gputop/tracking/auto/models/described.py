@@ -31,7 +31,7 @@ class DescribedModel:
         self._largest = 0
         self._root: weakref.ref[Any] | None = None
         self.wrapper: weakref.ref[Any] | None = None
-        """The DDP that was found last."""
+        """The DDP that was found last, or took its place."""
         self.wrapped_parameters: set[int] = set()
         """The ids of the parameters of a DDP."""
 
@@ -52,6 +52,25 @@ class DescribedModel:
         if self._root is not None and self._root() is None:
             self._root, self._largest = None, 0
 
+    def called(self, root: Any) -> None:
+        """Note a training call of an outermost wrapper. Of several around one module, the last one that was called counts."""
+        wrapper = parts.kept(root, "_orig_mod", root)
+        if self._takes_place_of(self._root, wrapper):
+            self._root = weakref.ref(root)
+        if is_ddp(wrapper) and (self.wrapper is None or self._takes_place_of(self.wrapper, wrapper)):
+            self._take_ddp(wrapper)
+
+    @staticmethod
+    def _takes_place_of(reference: weakref.ref[Any] | None, wrapper: Any) -> bool:
+        """Return whether a wrapper is around the module that the one referred to is around, or is; or whether that is gone."""
+        if reference is None:
+            return False
+        known = reference()
+        if known is None:
+            return True
+        known, inner = parts.kept(known, "_orig_mod", known), parts.kept(wrapper, "module")
+        return known is not wrapper and (known is inner or parts.kept(known, "module") is inner)
+
     def fact(self) -> dict[str, Any] | None:
         """Return the fact ``model`` as it is now; None without a model."""
         root = self._root() if self._root is not None else None
@@ -65,8 +84,11 @@ class DescribedModel:
     def _find_ddp(self, root: Any) -> None:
         found = next((module for module in parts.modules(root) if is_ddp(module)), None)
         if found is not None:
-            self.wrapper = weakref.ref(found)
-            self.wrapped_parameters |= {id(item) for item in parts.parameters(found)}
+            self._take_ddp(found)
+
+    def _take_ddp(self, found: Any) -> None:
+        self.wrapper = weakref.ref(found)
+        self.wrapped_parameters |= {id(item) for item in parts.parameters(found)}
 
     def _choose_root(self, roots: Iterable[Any], own: set[int]) -> None:
         sized = [(sum(int(item.numel()) for item in parts.parameters(root) if id(item) in own), root) for root in roots]

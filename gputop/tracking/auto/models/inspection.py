@@ -82,6 +82,8 @@ class Inspection:
         self._count_sync(top)
         if top.inner:
             return
+        if top.wraps:
+            self._described.called(module)
         if top.sized and self._steps.step + 1 >= self._steps.wanted.batches_from:
             self.called.take((*args, *kwargs.values()), self._steps.step + 1)
         run = self._steps.run

@@ -260,12 +260,11 @@ class Models:
         steps = self._steps
         top = self.tops.get(id(module))
         if (
-            top is None
-            or self.inside
+            self.inside
             or steps.off
             or steps.fast.in_backward
-            or top.module() is not module
             or steps.on_other_thread()
+            or ((top is None or top.module() is not module) and (top := self._wrapped_again(module)) is None)
             or self._traces()
         ):
             return onward(*args, **kwargs)
@@ -307,9 +306,10 @@ class Models:
         """Call a module in a training, on the fast path, and count the call as ``timed`` does."""
         steps, top = self._steps, self.tops.get(id(module))
         fast = steps.fast
-        if top is None or fast.in_backward or top.module() is not module or get_ident() != fast.thread or self._traces():
+        is_new = top is None or top.module() is not module
+        if fast.in_backward or get_ident() != fast.thread or self._traces() or (is_new and not self._wraps_again(module)):
             return onward(*args, **kwargs)
-        if top.inner:  # past its wrapper, which is not usual
+        if top is None or is_new or top.inner:  # a new wrapper; or past it, which is not usual
             return self.timed(module, onward, args, kwargs)
         self.inspection.take_wrapped(top)
         self.inside = True
@@ -317,6 +317,29 @@ class Models:
             return onward(*args, **kwargs)
         finally:
             self.inside = False
+
+    def _wraps_again(self, module: Any) -> bool:
+        """Return whether a module wraps one that an observed wrapper is, or was, around."""
+        if type(module).__name__ not in WRAPPERS:
+            return False
+        try:
+            inner = parts.kept(module, "module")
+        except Exception as error:  # noqa: BLE001 - any class may have the name of a wrapper
+            let_through(error)
+            return False
+        top = self.tops.get(id(inner))
+        return top is not None and top.inner and top.module() is inner
+
+    def _wrapped_again(self, module: Any) -> Top | None:
+        """Take a wrapper that was made after the search for modules; None if a module is no such wrapper."""
+        if not self._wraps_again(module):
+            return None
+        try:
+            self.tops.pop(id(module), None)  # that of a module that is gone
+            self._add(module)
+        except Exception as error:  # noqa: BLE001 - the user's forward runs next
+            self._steps.failed(error)
+        return self.tops.get(id(module))
 
     def backward(self) -> None:
         """Count a backward that begins on the fast path."""
