@@ -124,14 +124,19 @@ Activity = Literal[
     "data",
     "environment",
     "evaluation",
+    "files",
     "forward",
     "import",
+    "memory",
     "metrics",
     "optimizer",
     "other",
+    "report",
+    "wait",
 ]
 """Computing (forward, backward, optimizer), preparing a batch (data), waiting for other ranks (collective), or between these:
-writing a checkpoint, evaluating, computing a metric, stepping an environment, importing, compiling, or other code."""
+writing a checkpoint or other files, evaluating, computing a metric, drawing or logging (report), waiting for another program or
+a service (wait), collecting garbage (memory), stepping an environment, importing, compiling, or other code."""
 
 
 class Call(NamedTuple):
@@ -152,3 +157,13 @@ class Doing:
     line: str | None = None
     """Such as "train.py:88"."""
     function: str | None = None
+    text: str | None = None
+    """What that line says, shortened; None if its file cannot be read, or has changed since the process started."""
+
+    @property
+    def place(self) -> str:
+        """Such as "train.py:88 in read_rows: `rows = list(reader)`"; empty if no own code was seen."""
+        if not self.line:
+            return ""
+        inside = f" in {self.function}" if self.function else ""
+        return f"{self.line}{inside}{f': `{self.text}`' if self.text else ''}"

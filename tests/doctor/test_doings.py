@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gputop.doctor.evidence.doings import WINDOW_S, Doings, Seen
+from gputop.doctor.evidence.doings import WINDOW_S, Doings, Pauses, Seen
 from gputop.process import Process
 from gputop.whereabouts.records import Activity, Doing
 from tests import samples
@@ -33,10 +33,33 @@ def test_the_line_that_is_named_is_the_most_frequent_one() -> None:
     assert seen("data").mostly_at("data") is None
 
 
-def test_looks_count_once_and_for_a_minute() -> None:
+def test_pauses_are_looks_at_other_work() -> None:
+    own = Doing("other", "train.py:9", "digest")
+    looks = (*[Doing("forward", "train.py:5", "fit")] * 4, own, own, Doing("files"), Doing("other", "train.py:6", "fit"))
+    pauses = Seen((*looks, *looks)).pauses
+    assert (pauses.share, pauses.lengths, pauses.mostly) == (6 / 16, [3, 3], own), "fit computes, too"
+    assert pauses.last
+    assert Pauses(()).mostly is None
+
+
+def test_work_in_each_step_is_seen_at_any_look() -> None:
+    steps = Seen((Doing("forward"), Doing("metrics"), Doing("backward"), Doing("data"), Doing("metrics"), Doing("metrics")) * 9)
+    assert (steps.pauses.share, steps.pauses.last) == (0.5, False)
+
+
+def test_a_run_that_pauses_for_long_goes_on_training() -> None:
+    pause = ["files"] * 20
+    assert seen("forward", "backward", *pause, "forward", *pause).trains  # type: ignore[arg-type]
+    assert not seen("forward", "backward", *pause, "forward", *pause, "files").trains  # type: ignore[arg-type]
+
+
+def test_looks_count_once_for_some_minutes_and_from_the_first_computation() -> None:
     doings = Doings()
-    process = Process(pid=7, started_at=5.0, doing=Doing("data"))
-    for second in range(100):
+    process = Process(pid=7, started_at=5.0, doing=Doing("forward"))
+    prepares = replace(samples.snapshot(0), processes=(replace(process, doing=Doing("data")),))
+    doings.observe(prepares)
+    assert not doings.seen(process).looks, "it has not begun to train"
+    for second in range(1, int(WINDOW_S) + 50):
         # Every other snapshot repeats the reading of the one before.
         read_s = None if second % 2 == 0 else float(second - 1)
         base = samples.snapshot(second)
@@ -44,5 +67,5 @@ def test_looks_count_once_and_for_a_minute() -> None:
     assert len(doings.seen(process).looks) == WINDOW_S / 2
     assert len(doings.seen(process, 10.0).looks) == 5
     assert not doings.seen(replace(process, started_at=6.0)).looks, "that is another process"
-    doings.observe(samples.snapshot(101))
+    doings.observe(samples.snapshot(int(WINDOW_S) + 51))
     assert not doings.seen(process).looks, "it is gone"

@@ -8,6 +8,7 @@ from gputop.whereabouts.activities import doing
 from gputop.whereabouts.records import Activity, Call, Doing
 
 SITE = "/opt/venv/lib/python3.11/site-packages/"
+PYTHON = "/opt/python/lib/python3.11/"
 MAIN = Call("/home/ann/train.py", 90, "<module>")
 LOOP = Call("/home/ann/train.py", 60, "main")
 MODULE = [Call(f"{SITE}torch/nn/modules/module.py", 1700, name) for name in ("_call_impl", "_wrapped_call_impl")]
@@ -73,6 +74,27 @@ def own(line: int, function: str, is_generator: bool = False) -> Call:
             ],
             "import",
         ),
+        (
+            [
+                Call(f"{SITE}torch/_dynamo/__init__.py", 3, "<module>"),
+                Call("<frozen importlib._bootstrap>", 241, "_call_with_frames_removed"),
+                Call(f"{SITE}torch/optim/adam.py", 40, "__init__"),
+            ],
+            "import",
+        ),
+        ([*BACKWARD, own(3, "run"), Call("<frozen importlib._bootstrap>", 241, "_call_with_frames_removed")], "backward"),
+        ([Call(f"{PYTHON}subprocess.py", 550, "run"), own(7, "percent_used")], "wait"),
+        ([Call(f"{PYTHON}subprocess.py", 550, "run"), own(7, "decode_audio")], "data"),
+        ([Call(f"{PYTHON}urllib/request.py", 200, "urlopen"), own(7, "post")], "wait"),
+        ([Call(f"{SITE}wandb/sdk/wandb_run.py", 200, "log"), own(7, "report")], "report"),
+        ([LINEAR, *MODULE, own(7, "log_images")], "report"),
+        ([Call(f"{PYTHON}shutil.py", 200, "copyfile"), own(7, "mirror")], "files"),
+        ([Call(f"{PYTHON}json/encoder.py", 200, "_iterencode_dict"), own(7, "mirror")], "files"),
+        ([Call(f"{PYTHON}gzip.py", 200, "read"), own(7, "mirror")], "other"),
+        ([Call(f"{PYTHON}gzip.py", 200, "write"), own(7, "save_checkpoint")], "checkpoint"),
+        ([own(7, "export_vectors")], "files"),
+        ([Call(f"{SITE}torch/cuda/memory.py", 170, "empty_cache")], "memory"),
+        ([Call(f"{SITE}torch/cuda/memory.py", 170, "memory_allocated")], "other"),
         ([own(7, "total_variation")], "other"),
         ([], "other"),
     ],
@@ -85,3 +107,27 @@ def test_the_innermost_line_of_the_user_s_own_code_is_named() -> None:
     assert doing([LINEAR, *MODULE, own(5, "forward"), LOOP, MAIN]) == Doing("forward", "parts.py:5", "forward")
     assert doing([*BACKWARD, LOOP, MAIN]) == Doing("backward", "train.py:60", "main")
     assert doing(LOADER) == Doing("data"), "none of it is on the stack"
+
+
+@pytest.mark.parametrize(
+    ("text", "activity"),
+    [
+        ("gc.collect()", "memory"),
+        ("time.sleep(2)", "wait"),
+        ("requests.post(URL, json=row)", "wait"),
+        ("pickle.dump(state, f)", "files"),
+        ("writer.add_histogram(name, p, step)", "report"),
+        ("auc = fast_auroc(scores, labels)", "metrics"),
+        ("loss = loss.item()", "other"),
+        ("gc.collected += 1", "other"),
+        (None, "other"),
+    ],
+)
+def test_a_line_says_what_functions_in_c_do(text: str | None, activity: Activity) -> None:
+    assert doing([LOOP, MAIN], text) == Doing(activity, "train.py:60", "main", text)
+    assert doing([*BACKWARD, LOOP, MAIN], text).activity == "backward", "the calls say it"
+
+
+def test_a_place_is_a_line_with_what_it_says() -> None:
+    assert Doing("wait", "train.py:60", "main", "time.sleep(2)").place == "train.py:60 in main: `time.sleep(2)`"
+    assert (Doing("wait", "train.py:60").place, Doing("wait").place) == ("train.py:60", "")

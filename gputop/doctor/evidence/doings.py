@@ -1,21 +1,26 @@
-"""What the main threads of untracked runs were seen to do in the last minute, by their stacks. Pure: no clock."""
+"""What the main threads of untracked runs were seen to do in the last minutes, by their stacks. Pure: no clock."""
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections import Counter, deque
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from gputop.process import Process, ProcessKey
 from gputop.snapshot import Snapshot
 from gputop.whereabouts.records import Activity, Doing
 
-WINDOW_S = 60.0
+WINDOW_S = 240.0
 KEPT = 600
-"""Maximum number of looks at a process: a minute at ten per second."""
+"""Maximum number of looks at a process; the stack is read about once a second."""
 COMPUTES: frozenset[Activity] = frozenset(("forward", "backward", "optimizer", "collective"))
-_BESIDE: frozenset[Activity] = frozenset(("data", "metrics", "other"))
+BESIDE: frozenset[Activity] = frozenset(("metrics", "files", "report", "wait", "memory"))
+"""Work for which the training stops, and that prepares no data."""
+PAUSES: frozenset[Activity] = BESIDE | {"checkpoint", "evaluation"}
+_BESIDE: frozenset[Activity] = BESIDE | {"data", "other"}
 
 _COMPUTES_BY_NAME = re.compile(
     r"loss|criteri|forward|model|net$|attention|conv|norm|kernel|penalt|regular|step|^<|^main$|train"
@@ -32,15 +37,33 @@ class Seen:
         """Return in which share of all looks it did one of these; 0 without looks."""
         return sum(look.activity in activities for look in self.looks) / max(1, len(self.looks))
 
-    def times(self, activity: Activity) -> int:
-        """Return how often it began this anew, as far as was seen: looks one after the other are one time."""
-        before = (None, *(look.activity for look in self.looks))
-        return sum(look.activity == activity != last for look, last in zip(self.looks, before, strict=False))
+    def lengths(self, activity: Activity) -> list[int]:
+        """Return the lengths, in looks, of the times at which it did this: looks one after the other are one time."""
+        return _lengths(look.activity == activity for look in self.looks)
 
-    def mostly_at(self, activity: Activity) -> tuple[Doing, int] | None:
-        """Return where in the user's own code it mostly did this, and in how many looks; None if no own code was seen."""
-        found = Counter(look for look in self.looks if look.activity == activity and look.line is not None)
+    def times(self, activity: Activity) -> int:
+        """Return how often it began this anew, as far as was seen."""
+        return len(self.lengths(activity))
+
+    def mostly_at(self, *activities: Activity) -> tuple[Doing, int] | None:
+        """Return where in the user's own code it mostly did one of these, and in how many looks; None without own code."""
+        found = Counter(look for look in self.looks if look.activity in activities and look.line is not None)
         return found.most_common(1)[0] if found else None
+
+    @property
+    def pauses(self) -> Pauses:
+        """Return the looks at which it did neither train nor prepare data."""
+        computing = self._computing
+        return Pauses(
+            tuple(
+                look if look.activity in PAUSES or (look.activity == "other" and _is_beside(look, computing)) else None
+                for look in self.looks
+            )
+        )
+
+    @property
+    def _computing(self) -> set[str | None]:
+        return {look.function for look in self.looks if look.activity in COMPUTES}
 
     def mostly_beside(self) -> tuple[Doing, float] | None:
         """Return the function of the user's own code that it is mostly in while it computes nothing, and its share.
@@ -48,15 +71,8 @@ class Seen:
         Of the function's lines, the most frequent one. A function that also calls the model, or whose name says that it
         computes, is none: torch's operators leave no call on a stack.
         """
-        calls_model = {look.function for look in self.looks if look.activity in COMPUTES}
-        beside = [
-            look
-            for look in self.looks
-            if look.activity in _BESIDE
-            and look.function is not None
-            and look.function not in calls_model
-            and not _COMPUTES_BY_NAME.search(look.function)
-        ]
+        computing = self._computing
+        beside = [look for look in self.looks if look.activity in _BESIDE and _is_beside(look, computing)]
         if not beside:
             return None
         (function, count), *_ = Counter(look.function for look in beside).most_common(1)
@@ -67,12 +83,57 @@ class Seen:
     def trains(self) -> bool:
         """Whether it computes again and again, and has not stopped."""
         places = [place for place, look in enumerate(self.looks) if look.activity in COMPUTES]
-        return len(places) >= TRAINS_MIN and places[-1] >= len(self.looks) - 1 - NEWEST
+        longest = max((after - before - 1 for before, after in itertools.pairwise(places)), default=0)
+        return len(places) >= TRAINS_MIN and places[-1] >= len(self.looks) - 1 - max(NEWEST, longest)
 
 
+@dataclass(frozen=True, slots=True)
+class Pauses:
+    """The looks at one main thread, oldest first; None where it trained, or prepared data."""
+
+    looks: tuple[Doing | None, ...]
+
+    @property
+    def share(self) -> float:
+        """In which share of all looks it paused; 0 without looks."""
+        return sum(look is not None for look in self.looks) / max(1, len(self.looks))
+
+    @property
+    def lengths(self) -> list[int]:
+        """The lengths of the pauses, in looks: looks one after the other are one pause."""
+        return _lengths(look is not None for look in self.looks)
+
+    @property
+    def last(self) -> bool:
+        """Whether they last longer than one look: fewer begin than if they were scattered among the looks by chance."""
+        scattered = len(self.looks) * self.share * (1 - self.share)
+        return len(self.lengths) <= LASTING * scattered
+
+    @property
+    def mostly(self) -> Doing | None:
+        """Where it paused mostly, of what it mostly did then; None without pauses."""
+        paused = [look for look in self.looks if look is not None]
+        if not paused:
+            return None
+        activity = Counter(look.activity for look in paused).most_common(1)[0][0]
+        return Counter(look for look in paused if look.activity == activity).most_common(1)[0][0]
+
+
+def _lengths(does: Iterable[bool]) -> list[int]:
+    return [sum(1 for _ in run) for is_so, run in itertools.groupby(does) if is_so]
+
+
+def _is_beside(look: Doing, computing: Collection[str | None]) -> bool:
+    """Return whether a look is at a function of the user's own code that computes nothing, neither as seen nor by its name."""
+    return look.function is not None and look.function not in computing and not _COMPUTES_BY_NAME.search(look.function)
+
+
+LASTING = 0.6
+"""Of pauses that last as long as the time between two looks, about two thirds as many begin as look scattered (our choice)."""
 TRAINS_MIN = 3
 NEWEST = 10
-"""A look at the computation must be among the newest eleven (our choice): data may take most of the time."""
+"""A look at the computation must be among the newest eleven, or as many as in the longest break before (our choice): data may
+take most of the time."""
 
 
 class Doings:
@@ -99,6 +160,19 @@ class Doings:
         self._looks = kept
 
     def seen(self, process: Process, within_s: float = WINDOW_S) -> Seen:
-        """Return the looks at a process's main thread; none of a process whose stack cannot be read."""
-        looks = self._looks.get(process.key, ())
-        return Seen(tuple(look for at, look in looks if at > self._now - within_s))
+        """Return the looks at a process's main thread since it was first seen to compute: what prepares a run is not its loop.
+
+        None of a process whose stack cannot be read.
+        """
+        kept = self._looks.get(process.key, ())
+        training = itertools.dropwhile(lambda item: item[1].activity not in COMPUTES, kept)
+        return Seen(tuple(look for at, look in training if at > self._now - within_s))
+
+    def mostly_at(self, process: Process, within_s: float) -> tuple[Doing, float] | None:
+        """Return where in the user's own code a main thread mostly was, whatever it did, and its share of all looks."""
+        looks = [look for at, look in self._looks.get(process.key, ()) if at > self._now - within_s]
+        found = Counter(look for look in looks if look.line)
+        if not found:
+            return None
+        (at, count), *_ = found.most_common(1)
+        return at, count / len(looks)

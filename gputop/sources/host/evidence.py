@@ -7,6 +7,7 @@ an open file 0.004 ms, and 0.01 ms more if its flags are read; a Python stack of
 from __future__ import annotations
 
 import math
+import time
 from typing import TYPE_CHECKING
 
 from gputop.places import state_dir
@@ -18,6 +19,7 @@ from gputop.whereabouts.records import Doing
 
 if TYPE_CHECKING:
     from gputop.sources.python_stacks.reader import StackReader
+    from gputop.sources.python_stacks.source_lines import SourceLines
 
 READ_S = 2.0
 """How often to read disk counters and where the process sleeps."""
@@ -52,6 +54,7 @@ class Evidence:
         self.nvidia_open: bool | None = None
         self._stacks: StackReader | None = None
         self._has_stacks = True
+        self._sources: SourceLines | None = None
         self._due_s = 0.0
         self._waits_due_s = self._waits_at_s = 0.0
         self._slow_due_s = 0.0
@@ -94,7 +97,8 @@ class Evidence:
             return None
         # Imported with the first stack: most GPUs' processes are in a run that reports itself, or run no Python.
         from gputop.sources.python_stacks.reader import StackReader
-        from gputop.whereabouts.activities import doing
+        from gputop.sources.python_stacks.source_lines import SourceLines
+        from gputop.whereabouts.activities import doing, own_call
 
         if self._stacks is None:
             self._stacks = facts.try_read(("doing",), StackReader)
@@ -102,7 +106,12 @@ class Evidence:
         if self._stacks is None or not self._has_stacks:
             return None
         calls = facts.try_read(("doing",), lambda _: self._stacks.read() if self._stacks is not None else None)
-        return None if calls is None else doing(calls)
+        if calls is None:
+            return None
+        own = own_call(calls)
+        if self._sources is None:
+            self._sources = SourceLines(facts.stat.pid, time.time() - facts.age_s)
+        return doing(calls, None if own is None else self._sources.text(own.path, own.line))
 
     def _read_threads(self, facts: Facts) -> None:
         """Read whether all threads wait for each other, of a process that has used no CPU since the reading before."""

@@ -7,6 +7,7 @@ import os
 import platform
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from gputop.snapshot import DeviceUse, Process
 from gputop.sources.host import evidence, procfs, waits
 from gputop.sources.host.process_cache import ProcessCache
 from gputop.sources.host.reader import HostReader
+from gputop.whereabouts.activities import Doing
 from tests.real_processes import BUSY, Processes, as_nobody, eventually
 
 pytestmark = pytest.mark.skipif(
@@ -202,3 +204,19 @@ def test_only_an_untracked_process_of_this_user_is_read_for_what_it_does(
     assert found(HostReader(), {child.pid: ("run", 0)}).doing is None, "a tracked rank reports itself"
     monkeypatch.setattr(os, "geteuid", lambda: 4242)
     assert found(HostReader(), {}).doing is None, "it is another user's"
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="no known layout of this Python")
+def test_the_line_is_read_from_the_user_s_own_file(processes: Processes, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("import time\nprint('ready', flush=True)\ntime.sleep(1000)  # for the data\n", encoding="utf-8")
+    before = time.time() - 10
+    os.utime(script, (before, before))
+    child, _ = processes.ready(f"import runpy\nrunpy.run_path({str(script)!r})")
+    expected = Doing("wait", "train.py:3", "<module>", "time.sleep(1000)")
+    reader = HostReader()
+
+    def found() -> Process:
+        return next(item for item in reader.read_processes({child.pid: USE}, {}) if item.pid == child.pid)
+
+    eventually(found, lambda item: item.doing == expected)

@@ -121,6 +121,7 @@ def test_what_the_main_thread_of_an_untracked_process_does_is_shown() -> None:
     snapshot = samples.snapshot()
     for doing, words in (
         (Doing("data", "train.py:41", "read_rows"), "main thread prepares or awaits data at train.py:41 in read_rows"),
+        (Doing("wait", "train.py:9", "fit", "time.sleep(2)"), "or service at train.py:9 in fit: `time.sleep(2)`"),
         (Doing("other"), "main thread is elsewhere"),
     ):
         shown = text(process_lines(replace(snapshot.processes[0], doing=doing), snapshot, 100))

@@ -40,6 +40,8 @@ BUSY_PERCENT = 60.0
 HOLD_S = 5.0
 SLEEPS_PERCENT = 50.0
 """A process that uses less of a core than this has no other thread that works for its main thread (our choice)."""
+LINE_SHARE = 0.25
+"""A line is named if the main thread was seen there in this share of all looks (our choice)."""
 LOCK = "lock"
 _ALONE = ("sleep", "file", "socket")
 _WITH_WORKERS = ("events", "pipe")
@@ -98,7 +100,7 @@ def waits_itself(evidence: Evidence, group: RankGroup) -> Judgement:
         "warning",
         "possible",
         "The GPUs may wait for data: the training process itself waits most of the time",
-        [*(_fact(item) for item in found[:4]), *utilization(evidence, devices)],
+        [*(_fact(item) for item in found[:4]), *_line(evidence, found[0]), *utilization(evidence, devices)],
         _CAUSES.get(word, _WORKERS),
         f"DataLoader(..., num_workers=4, persistent_workers=True, prefetch_factor=4)  # prepare batches meanwhile\n"
         f"gputop run -- {fixes.own_command(group)}  # shows how long each step waits, and for what",
@@ -125,7 +127,7 @@ def waits_for_one(evidence: Evidence, group: RankGroup) -> Judgement:
         "warning",
         "possible",
         f"All ranks may wait for rank {rank}, which waits for its data",
-        [_fact(late), *(_fact(item) for item in others[:3])],
+        [_fact(late), *_line(evidence, late), *(_fact(item) for item in others[:3])],
         "Its share of the data arrives more slowly: another disk, fewer cores, larger files. In DDP, the slowest rank sets "
         "the pace.",
         f"gputop run -- {fixes.own_command(group)}  # shows how long each rank waits, and for what\n"
@@ -155,7 +157,11 @@ def computes_alone(evidence: Evidence, group: RankGroup) -> Judgement:
         "warning",
         "possible",
         f"All ranks may wait for rank {rank}, which does more in each step",
-        [Fact(share, round(late.runs, 2), f"/proc/{late.member.pid}/stat"), *(_fact(item) for item in others[:3])],
+        [
+            Fact(share, round(late.runs, 2), f"/proc/{late.member.pid}/stat"),
+            *_line(evidence, late),
+            *(_fact(item) for item in others[:3]),
+        ],
         "It does work that the others do not do, such as logging, images or metrics, or has larger batches, and the others "
         "wait for its gradients.",
         f"gputop run -- {fixes.own_command(group)}  # shows what takes its time\npy-spy dump --pid {late.member.pid}",
@@ -220,3 +226,12 @@ def _fact(item: Waits) -> Fact:
     waits = f"the main thread of {name} waited for another thread in {item.lock:.0%} of {words.count(item.samples, 'sample')}"
     share = item.own if item.own >= item.lock else item.lock
     return Fact(own if item.own >= item.lock else waits, round(share, 2), f"/proc/{process.pid}/syscall")
+
+
+def _line(evidence: Evidence, item: Waits) -> list[Fact]:
+    """Return the line of the user's own code at which a main thread is mostly seen, if there is one."""
+    assert item.member.process is not None
+    found = evidence.doings.mostly_at(item.member.process, SPAN_S)
+    if found is None or found[1] < LINE_SHARE:
+        return []
+    return [Fact(f"in {found[1]:.0%} of the looks at its stack, it was at {found[0].place}", found[0].line, "stack")]

@@ -11,6 +11,7 @@ from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.evidence.straggling import COVERAGE_MIN, GPU, WINDOW_STEPS, Straggling
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import words
+from gputop.doctor.rules.pace import other_work
 from gputop.doctor.rules.pace.main_threads import (
     LATE_SHARE,
     LITTLE_SHARE,
@@ -19,6 +20,7 @@ from gputop.doctor.rules.pace.main_threads import (
     computes_alone,
     waits_for_one,
 )
+from gputop.doctor.rules.pace.other_work import one_does_more, one_prepares
 from gputop.doctor.rules.pace.unequal_rounds import ROUNDS_TEXT, longer_round
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.culprit import (
@@ -39,11 +41,17 @@ _KERNELS = ("cuda/forward_s", "cuda/backward_s")
 _PARTS = (("phase/data",), ("phase/forward",), ("phase/optimizer", "rest"))
 """The parts of a step that F01, F02 and F05 judge."""
 
+_SEEN_TO_WAIT = (
+    f"in {other_work.LATE_SHARE:.0%} of all looks, at least {other_work.TIMES_LONG_MIN} times, the others in at most "
+    f"{other_work.LITTLE_SHARE:.0%}, and in {other_work.WAITS_FACTOR:.0%} of the difference the "
+    "others are seen in backward or collectives more than it (possible)"
+)
+
 
 def slow_data(evidence: Evidence, group: RankGroup) -> Judgement:
     """F01: one rank waits for its data, and all others wait for that rank."""
     if group.run is None:
-        return waits_for_one(evidence, group)
+        return one_prepares(evidence, group) or waits_for_one(evidence, group)
     known = culprit_by(evidence, group, "phase/data")
     if known is None:
         return None
@@ -74,9 +82,11 @@ F01 = Rule(
     window_s=3.0,
     every_s=SELDOM_S,
     threshold=(
-        f"{SCORE_TEXT} explained by one rank's data; from outside: steps advance, and the main thread of one rank waits in "
+        f"{SCORE_TEXT} explained by one rank's data",
+        f"from outside: steps advance, and the main thread of one rank waits in "
         f"{LATE_SHARE:.0%} of all samples, that of the others in at most {LITTLE_SHARE:.0%}, and they wait for a rank "
-        "(possible)"
+        "(possible)",
+        f"from outside, by stacks: one rank is seen at its data {_SEEN_TO_WAIT}",
     ),
     hides=("D01", "E06", "F04"),
     mechanism=(
@@ -233,7 +243,7 @@ F04 = Rule(
 def does_more(evidence: Evidence, group: RankGroup) -> Judgement:
     """F05: one rank does more between steps than the others."""
     if group.run is None:
-        return computes_alone(evidence, group)
+        return one_does_more(evidence, group) or computes_alone(evidence, group)
     known = culprit_by(evidence, group, "rest", "phase/optimizer")
     if known is None or known.has_most_work or _waits_for_its_gpu(evidence, group, known.found):
         return None
@@ -290,6 +300,7 @@ F05 = Rule(
         f"{SCORE_TEXT} explained by one rank's work between steps, while its GPU idles (if its times are known)",
         f"from outside, on CPUs: steps advance, the main thread of one rank runs in {RUNS_SHARE:.0%} of all samples, and those "
         f"of the others wait for another thread in {LOCK_SHARE:.0%} (possible)",
+        f"from outside, by stacks: one rank is seen at work that neither trains nor prepares data {_SEEN_TO_WAIT}",
         f"either is {TAKEN_TEXT}",
     ),
     hides=("E06", "F04"),

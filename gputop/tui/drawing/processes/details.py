@@ -100,8 +100,8 @@ def _identity(process: Process, snapshot: Snapshot) -> list[tuple[str, str]]:
 
 def _doing(doing: Doing) -> str:
     """Return what a main thread was seen to do, and at which line of the user's own code."""
-    at = f" at {doing.line}" if doing.line is not None else ""
-    return f"{_ACTIVITIES.get(doing.activity, doing.activity)}{at}{f' in {doing.function}' if at and doing.function else ''}"
+    at = f" at {clean(doing.place)}" if doing.place else ""
+    return f"{_ACTIVITIES.get(doing.activity, doing.activity)}{at}"
 
 
 _ACTIVITIES: Mapping[str, str] = {
@@ -112,11 +112,15 @@ _ACTIVITIES: Mapping[str, str] = {
     "data": "prepares or awaits data",
     "environment": "steps an environment",
     "evaluation": "evaluates",
+    "files": "writes files",
     "forward": "runs forward",
     "import": "imports",
+    "memory": "collects garbage",
     "metrics": "computes a metric",
     "optimizer": "is in the optimizer's step",
     "other": "is elsewhere",
+    "report": "draws or logs",
+    "wait": "waits for another program or service",
 }
 
 

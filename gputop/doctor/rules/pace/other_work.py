@@ -1,0 +1,250 @@
+"""Other work of the main threads of an untracked run, by their stacks: a loop pauses for it, or the other ranks (F01, F05).
+
+What a look at a stack means is decided in ``whereabouts.activities``; E07 and D01 by stacks are in ``by_stack``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from gputop.doctor.evidence.doings import Pauses, Seen
+from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.rank_groups import Member, RankGroup
+from gputop.doctor.findings import fixes, words
+from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.pace.between_phases import PREPARE_IN_WORKERS
+from gputop.doctor.rules.pace.saves import SAVE_FIX
+from gputop.doctor.rules.support import logged, tracked
+from gputop.doctor.rules.support.rule import Judgement, Suspicion
+from gputop.whereabouts.activities import Activity, Doing
+
+SPAN_S = 40.0
+LONG_SPANS_S = (120.0, 240.0)
+"""How far back looks count for pauses that come seldom."""
+LOOKS_MIN = 20
+"""With so few looks, a share of 0.4 is known to within 0.22 (two standard deviations of a binomial share)."""
+TIMES_MIN, TIMES_LONG_MIN = 4, 3
+"""It must begin so often, in a longer span the second: a data set that is prepared once, before training, is none of this."""
+PAUSE_SHARE, PAUSE_SURE_SHARE = 0.25, 0.4
+"""Share of the time that checkpoints take: possible, likely. As by the times of ``torch.save``."""
+EVALUATION_MAX_SHARE = 0.8
+"""With more, evaluation is the work itself (our choice, as by the journal)."""
+ENVIRONMENT_SHARE = 0.1
+WORK_SHARE = 0.4
+"""Share of the time that a known kind of work takes in each step, from which it is named; if it pauses the loop for longer than
+the time between two looks, ``PAUSE_SHARE`` (our choice)."""
+LATE_SHARE, LITTLE_SHARE = 0.3, 0.15
+"""The rank that the others wait for is seen at work that trains nothing this often, and they hardly ever (our choice)."""
+WAITS_FACTOR = 0.6
+"""Most of this time, the others must be seen where ranks wait for each other: in backward, or a collective (our choice)."""
+_POLICIES = ("reward", "return", "episod")
+EVALUATE_LESS = (
+    "if step % 1000 == 0: evaluate(...)  # less often, or on a part of the validation set\n"
+    "with torch.inference_mode(): ...  # and with a larger batch: no gradients are kept"
+)
+WORKERS_FIX = "DataLoader(..., num_workers=4, pin_memory=True, persistent_workers=True)  # workers prepare batches meanwhile"
+
+
+SPANS = ((SPAN_S, TIMES_MIN), *((span_s, TIMES_LONG_MIN) for span_s in LONG_SPANS_S))
+
+
+def repeated(lengths: Sequence[int], times_min: int) -> bool:
+    """Return whether there are enough pauses, and not one of them takes most of the time."""
+    return len(lengths) >= times_min and 2 * max(lengths) <= sum(lengths)
+
+
+class Pause(NamedTuple):
+    """Other work of one main thread."""
+
+    member: Member
+    seen: Seen
+    pauses: Pauses
+    at: Doing
+    """What it mostly does in the pauses, and where."""
+
+
+def pause_of(evidence: Evidence, group: RankGroup) -> Pause | None:
+    """Return the work for which a main thread pauses again and again, or that it does in each step."""
+    for span_s, times_min in SPANS:
+        for member, seen in seen_of_all(evidence, group, span_s):
+            pauses = seen.pauses
+            at = pauses.mostly
+            if at is None or pauses.share < PAUSE_SHARE or not seen.trains or not repeated(pauses.lengths, times_min):
+                continue
+            in_each_step = at.activity in _IN_EACH_STEP and pauses.share >= WORK_SHARE
+            if in_each_step or (pauses.last and pauses.share <= EVALUATION_MAX_SHARE):
+                return Pause(member, seen, pauses, at)
+    return None
+
+
+class _Work(NamedTuple):
+    """Words for a kind of work for which training stops."""
+
+    title: str
+    did: str
+    fix: str
+
+
+_LESS_OFTEN = "if step % 1000 == 0: ...  # less often; or in another thread or process"
+WORKS: Mapping[Activity, _Work] = {
+    "checkpoint": _Work("Checkpoints take", "wrote checkpoints", SAVE_FIX),
+    "evaluation": _Work("Evaluations take", "evaluated", EVALUATE_LESS),
+    "files": _Work("Writing files takes", "wrote files", _LESS_OFTEN),
+    "memory": _Work(
+        "Collecting memory takes",
+        "collected memory",
+        "# remove gc.collect() and torch.cuda.empty_cache() from the loop, or call them every 500 steps",
+    ),
+    "metrics": _Work(
+        "Metrics take",
+        "computed metrics",
+        "metric.update(...)  # in each step, for the new batch only\nmetric.compute(); metric.reset()  # once per epoch",
+    ),
+    "report": _Work("Drawing and logging take", "drew or logged", _LESS_OFTEN),
+    "wait": _Work("The training waits for another program or service", "waited for another program or service", _LESS_OFTEN),
+    "other": _Work("Work that trains nothing takes", "was in code that computes nothing", _LESS_OFTEN),
+    "data": _Work("Data takes", "prepared data", PREPARE_IN_WORKERS),
+}
+_IN_EACH_STEP: frozenset[Activity] = frozenset(("files", "memory", "metrics", "report"))
+"""What is no data that a step waits for, even if each step does it."""
+
+
+class Late(NamedTuple):
+    """A rank that does other work while the others wait for it."""
+
+    member: Member
+    seen: Seen
+    at: Doing
+    share: float
+    """Share of all looks at which it does this work."""
+    others: tuple[tuple[Member, Seen], ...]
+
+
+def late_by_stack(evidence: Evidence, group: RankGroup) -> Late | None:
+    """Return the rank that prepares data or does other work, if the others do neither and wait for it meanwhile."""
+    for span_s in (SPAN_S, *LONG_SPANS_S):
+        found = seen_of_all(evidence, group, span_s)
+        if len(found) < 2:
+            continue
+        for aside in (_at_data, _at_work):
+            shares = [(aside(seen), member, seen) for member, seen in found]
+            (share, times, at), member, seen = max(shares, key=lambda item: item[0][0])
+            rest = [item for item in shares if item[1] is not member]
+            little = max(item[0][0] for item in rest)
+            if at is None or share < LATE_SHARE or little > LITTLE_SHARE or not all(looks.trains for _, _, looks in rest):
+                continue
+            waits = min(item[2].share(*_MEETS) for item in rest) - seen.share(*_MEETS)
+            if waits >= WAITS_FACTOR * (share - little) and times >= TIMES_LONG_MIN:
+                return Late(member, seen, at, share, tuple((other, looks) for _, other, looks in rest))
+    return None
+
+
+_MEETS: tuple[Activity, ...] = ("backward", "collective")
+"""Where ranks wait for each other."""
+
+
+def _at_data(seen: Seen) -> tuple[float, int, Doing | None]:
+    """Return the share and the number of times of this work, and what is mostly done then, and where."""
+    found = seen.mostly_at("data")
+    return seen.share("data"), seen.times("data"), found[0] if found is not None else Doing("data")
+
+
+def _at_work(seen: Seen) -> tuple[float, int, Doing | None]:
+    return seen.pauses.share, len(seen.pauses.lengths), seen.pauses.mostly
+
+
+def one_prepares(evidence: Evidence, group: RankGroup) -> Judgement:
+    """Judge F01 for an untracked run: one main thread prepares or awaits data, and all others wait for that rank."""
+    late = late_by_stack(evidence, group)
+    if late is None or late.at.activity != "data":
+        return None
+    who = name_of(late.member)
+    return Suspicion(
+        tracked.about(
+            group,
+            "F01",
+            "warning",
+            "possible",
+            f"All ranks wait for {who}, which prepares or awaits its data",
+            _late_facts(late),
+            "Its share of the data takes longer: another disk, fewer cores, larger files, or only this rank prepares data. In "
+            "DDP, the slowest rank sets the pace.",
+            f"{WORKERS_FIX}\ntaskset -pc {late.member.pid}  # the cores that it may use",
+            f"{tracked.capital(who)} does different work from the others on purpose, as in a pipeline.",
+        ),
+        3.0,
+    )
+
+
+def one_does_more(evidence: Evidence, group: RankGroup) -> Judgement:
+    """Judge F05 for an untracked run: one main thread is at other work again and again, and all others wait for that rank."""
+    late = late_by_stack(evidence, group)
+    if late is None or late.at.activity in ("data", "checkpoint", "evaluation"):
+        return None
+    who, work = name_of(late.member), WORKS[late.at.activity]
+    return Suspicion(
+        tracked.about(
+            group,
+            "F05",
+            "warning",
+            "possible",
+            f"All ranks wait for {who}: {_lower(work.title)} {late.share:.0%} of its time",
+            _late_facts(late),
+            "Only this rank does this work. Meanwhile, the others wait for its gradients, or in a collective operation.",
+            f"{work.fix}\ngputop run -- {fixes.own_command(group)}  # shows how long each rank waits",
+            f"{tracked.capital(who)} does different work from the others on purpose.",
+        ),
+        3.0,
+    )
+
+
+def _late_facts(late: Late) -> list[Fact]:
+    assert late.member.process is not None
+    text = (
+        f"the main thread of {name_of(late.member)} {WORKS[late.at.activity].did} in {late.share:.0%} of "
+        f"{words.count(len(late.seen.looks), 'look')} at its stack{f', mostly at {late.at.place}' if late.at.line else ''}"
+    )
+    facts = [Fact(text, round(late.share, 2), f"/proc/{late.member.process.pid}/mem")]
+    for member, seen in late.others[:3]:
+        assert member.process is not None
+        share = seen.share(*_MEETS)
+        text = (
+            f"that of {name_of(member)} was in backward or a collective in {share:.0%}, and that of {name_of(late.member)} in "
+        )
+        text += f"{late.seen.share(*_MEETS):.0%}"
+        facts.append(Fact(text, round(share, 2), f"/proc/{member.process.pid}/mem"))
+    return facts
+
+
+def _lower(title: str) -> str:
+    return title[0].lower() + title[1:]
+
+
+def seen_of_all(evidence: Evidence, group: RankGroup, span_s: float = SPAN_S) -> Sequence[tuple[Member, Seen]]:
+    """Return the looks at the main threads of all ranks of an untracked run; nothing unless there are enough of each.
+
+    Where an environment takes part of the time, its data comes from there.
+    """
+    if group.run is not None or not group.members or not evidence.is_warm(group):
+        return ()
+    if any(word in name.lower() for rank in logged.ranks_of(group) for name in rank.metrics for word in _POLICIES):
+        return ()
+    seen_of = evidence.doings.seen
+    found = [(member, seen_of(member.process, span_s)) for member in group.members if member.process is not None]
+    if len(found) < len(group.members) or any(len(seen.looks) < LOOKS_MIN for _, seen in found):
+        return ()
+    return () if any(seen.share("environment") >= ENVIRONMENT_SHARE for _, seen in found) else found
+
+
+def share_of_computing(member: Member, seen: Seen) -> Fact:
+    """Return in which share of the looks a main thread computed."""
+    share = seen.share("forward", "backward", "optimizer")
+    assert member.process is not None
+    return Fact(f"it computed in {share:.0%} of them", round(share, 2), f"/proc/{member.process.pid}/mem")
+
+
+def name_of(member: Member) -> str:
+    """Return how a finding calls a rank of an untracked run; it must have a process."""
+    assert member.process is not None
+    return f"rank {member.rank}" if member.rank is not None else f"process {member.process.pid}"
