@@ -17,7 +17,7 @@ def build(width=1024, depth=9):
 def to_second_place(folder, net, opt, step):
     path = os.path.join(folder, "last.pt")
     torch.save({"net": net.state_dict(), "opt": opt.state_dict(), "step": step}, path)
-    for copy in range(3):
+    for copy in range(8):
         shutil.copyfile(path, f"{path}.{copy}")
         digest = hashlib.sha512()
         with open(f"{path}.{copy}", "rb") as f:

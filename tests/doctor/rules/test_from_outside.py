@@ -12,6 +12,7 @@ from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.findings.finding import Finding
 from gputop.snapshot import DeviceUse, LogMatch, Snapshot, Workers
+from gputop.whereabouts.activities import Doing
 from tests.doctor.scenes import outside as scenes
 from tests.doctor.scenes.base import Scene, play
 from tests.doctor.scenes.outside import always, taking_turns
@@ -252,6 +253,44 @@ def with_loader(scene: Scene, workers: Workers) -> Scene:
         return replace(shot, processes=tuple(replace(item, workers=workers) for item in shot.processes))
 
     return scene_with
+
+
+def standing_at(scene: Scene, *doings: Doing) -> Scene:
+    """The scene, with what each main thread does."""
+
+    def scene_with(second: int) -> Snapshot:
+        shot = scene(second)
+        pairs = zip(shot.processes, doings, strict=True)
+        return replace(shot, processes=tuple(replace(process, doing=doing) for process, doing in pairs))
+
+    return scene_with
+
+
+POSTS = Doing("wait", "train.py:25", "post", "return s.recv(16)")
+MEETS = Doing("collective", "train.py:60", "fit", "dist.barrier()")
+
+
+@pytest.mark.parametrize(
+    ("rule", "scene", "said"),
+    [
+        (
+            "G01",
+            standing_at(scenes.stops_and(always("socket")), POSTS),
+            [
+                "in 100% of the looks at its stack, the main thread of process 4000 was at train.py:25 in post: `return s.recv(16)`"
+            ],
+        ),
+        ("G01", standing_at(scenes.hangs, MEETS, POSTS), ["train.py:60 in fit: `dist.barrier()`", "train.py:25 in post"]),
+        ("G01", standing_at(scenes.locked(scenes.one_stops, 41), POSTS), ["train.py:25 in post"]),
+        ("D01", standing_at(scenes.sleeps, POSTS), ["train.py:25 in post"]),
+    ],
+    ids=["one process", "all ranks", "its threads", "no step stops"],
+)
+def test_the_line_at_which_a_main_thread_waits_is_quoted(rule: str, scene: Scene, said: list[str]) -> None:
+    finding = told(scene, rule, 130)
+    assert finding is not None
+    text = "\n".join(fact.text for fact in finding.evidence)
+    assert [line for line in said if line not in text] == []
 
 
 IDLE_WORKERS = Workers(2, 0.0, pids=(4100, 4101))

@@ -16,12 +16,14 @@ from gputop.doctor.rules.pace.between_phases import PREPARE_IN_WORKERS
 from gputop.doctor.rules.pace.other_work import (
     EVALUATE_LESS,
     EVALUATION_MAX_SHARE,
+    EVALUATION_SHARE,
     PAUSE_SHARE,
     PAUSE_SURE_SHARE,
     SPANS,
     TIMES_MIN,
     WORKERS_FIX,
     WORKS,
+    Late,
     Pause,
     late_by_stack,
     name_of,
@@ -29,6 +31,7 @@ from gputop.doctor.rules.pace.other_work import (
     repeated,
     seen_of_all,
     share_of_computing,
+    waits_of_others,
 )
 from gputop.doctor.rules.pace.saves import SAVE_FIX
 from gputop.doctor.rules.support import tracked
@@ -38,7 +41,6 @@ from gputop.whereabouts.records import Activity
 
 DATA_SHARE = 0.4
 """Twice the share that a journal is asked for, because looks are few (our choice)."""
-EVALUATION_SHARE = 0.5
 BESIDE_SHARE = 0.5
 """Share of the time in one function that computes nothing, from which this function explains a slow step (our choice)."""
 BUSY_PERCENT = 60.0
@@ -142,7 +144,9 @@ def pauses_by_stack(evidence: Evidence, group: RankGroup) -> Judgement:
             for member, seen in found:
                 share, lengths = seen.share(activity), seen.lengths(activity)
                 if share_min <= share <= share_max and seen.trains and repeated(lengths, times_min):
-                    return Suspicion(_pauses(group, member, seen, activity, share >= share_sure), 3.0)
+                    late = late_by_stack(evidence, group)
+                    waited_for = late if late is not None and late.member is member else None
+                    return Suspicion(_pauses(group, member, seen, activity, share >= share_sure, waited_for), 3.0)
     pause = pause_of(evidence, group)
     if pause is None or late_by_stack(evidence, group) is not None:
         return None
@@ -177,7 +181,9 @@ def _works(group: RankGroup, pause: Pause) -> Finding:
     )
 
 
-def _pauses(group: RankGroup, member: Member, seen: Seen, activity: Activity, is_sure: bool) -> Finding:
+def _pauses(
+    group: RankGroup, member: Member, seen: Seen, activity: Activity, is_sure: bool, waited_for: Late | None
+) -> Finding:
     assert member.process is not None
     at, share = seen.mostly_at(activity), seen.share(activity)
     saves = activity == "checkpoint"
@@ -187,7 +193,8 @@ def _pauses(group: RankGroup, member: Member, seen: Seen, activity: Activity, is
         "E07",
         "warning",
         "likely" if is_sure else "possible",
-        f"{'Checkpoints' if saves else 'Evaluations'} take {share:.0%} of the time",
+        f"{'Checkpoints' if saves else 'Evaluations'} take {share:.0%} of the time"
+        f"{f' of {name_of(member)}, and the others wait for it' if waited_for is not None else ''}",
         [
             Fact(
                 f"the main thread of {name_of(member)} {'wrote checkpoints' if saves else 'evaluated'} in {share:.0%} of "
@@ -197,6 +204,7 @@ def _pauses(group: RankGroup, member: Member, seen: Seen, activity: Activity, is
             ),
             Fact(f"it began at least {words.count(seen.times(activity), 'time')}", seen.times(activity), "as above"),
             share_of_computing(member, seen),
+            *(waits_of_others(waited_for) if waited_for is not None else ()),
         ],
         "The loop waits while each checkpoint is written, and only the newest of them will be used."
         if saves

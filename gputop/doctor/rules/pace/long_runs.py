@@ -17,8 +17,8 @@ from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.rules.pace import other_work
-from gputop.doctor.rules.pace.by_stack import EVALUATION_SHARE, pauses_by_stack
-from gputop.doctor.rules.pace.other_work import EVALUATION_MAX_SHARE, PAUSE_SHARE, PAUSE_SURE_SHARE
+from gputop.doctor.rules.pace.by_stack import pauses_by_stack
+from gputop.doctor.rules.pace.other_work import EVALUATION_MAX_SHARE, EVALUATION_SHARE, PAUSE_SHARE, PAUSE_SURE_SHARE
 from gputop.doctor.rules.pace.own_times import PAUSES_SHARE, evaluates_longer, pauses_before_evaluations
 from gputop.doctor.rules.pace.saves import (
     OFTEN_STEPS,

@@ -17,7 +17,8 @@ from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
-from gputop.doctor.rules.support.shared import utilization
+from gputop.doctor.rules.support.shared import seen_at, utilization
+from gputop.snapshot import Process
 
 SAMPLES_MIN = 15
 MOVES_EVERY_S = 5.0
@@ -40,8 +41,6 @@ BUSY_PERCENT = 60.0
 HOLD_S = 5.0
 SLEEPS_PERCENT = 50.0
 """A process that uses less of a core than this has no other thread that works for its main thread (our choice)."""
-LINE_SHARE = 0.25
-"""A line is named if the main thread was seen there in this share of all looks (our choice)."""
 LOCK = "lock"
 _ALONE = ("sleep", "file", "socket")
 _WITH_WORKERS = ("events", "pipe")
@@ -100,7 +99,7 @@ def waits_itself(evidence: Evidence, group: RankGroup) -> Judgement:
         "warning",
         "possible",
         "The GPUs may wait for data: the training process itself waits most of the time",
-        [*(_fact(item) for item in found[:4]), *_line(evidence, found[0]), *utilization(evidence, devices)],
+        [*(_fact(item) for item in found[:4]), *seen_at(evidence, _process(found[0]), SPAN_S), *utilization(evidence, devices)],
         _CAUSES.get(word, _WORKERS),
         f"DataLoader(..., num_workers=4, persistent_workers=True, prefetch_factor=4)  # prepare batches meanwhile\n"
         f"gputop run -- {fixes.own_command(group)}  # shows how long each step waits, and for what",
@@ -127,7 +126,7 @@ def waits_for_one(evidence: Evidence, group: RankGroup) -> Judgement:
         "warning",
         "possible",
         f"All ranks may wait for rank {rank}, which waits for its data",
-        [_fact(late), *_line(evidence, late), *(_fact(item) for item in others[:3])],
+        [_fact(late), *seen_at(evidence, _process(late), SPAN_S), *(_fact(item) for item in others[:3])],
         "Its share of the data arrives more slowly: another disk, fewer cores, larger files. In DDP, the slowest rank sets "
         "the pace.",
         f"gputop run -- {fixes.own_command(group)}  # shows how long each rank waits, and for what\n"
@@ -159,7 +158,7 @@ def computes_alone(evidence: Evidence, group: RankGroup) -> Judgement:
         f"All ranks may wait for rank {rank}, which does more in each step",
         [
             Fact(share, round(late.runs, 2), f"/proc/{late.member.pid}/stat"),
-            *_line(evidence, late),
+            *seen_at(evidence, _process(late), SPAN_S),
             *(_fact(item) for item in others[:3]),
         ],
         "It does work that the others do not do, such as logging, images or metrics, or has larger batches, and the others "
@@ -228,10 +227,5 @@ def _fact(item: Waits) -> Fact:
     return Fact(own if item.own >= item.lock else waits, round(share, 2), f"/proc/{process.pid}/syscall")
 
 
-def _line(evidence: Evidence, item: Waits) -> list[Fact]:
-    """Return the line of the user's own code at which a main thread is mostly seen, if there is one."""
-    assert item.member.process is not None
-    found = evidence.doings.mostly_at(item.member.process, SPAN_S)
-    if found is None or found[1] < LINE_SHARE:
-        return []
-    return [Fact(f"in {found[1]:.0%} of the looks at its stack, it was at {found[0].place}", found[0].line, "stack")]
+def _process(item: Waits) -> list[Process]:
+    return [item.member.process] if item.member.process is not None else []

@@ -28,12 +28,15 @@ TIMES_MIN, TIMES_LONG_MIN = 4, 3
 """It must begin so often, in a longer span the second: a data set that is prepared once, before training, is none of this."""
 PAUSE_SHARE, PAUSE_SURE_SHARE = 0.25, 0.4
 """Share of the time that checkpoints take: possible, likely. As by the times of ``torch.save``."""
-EVALUATION_MAX_SHARE = 0.8
+EVALUATION_SHARE, EVALUATION_MAX_SHARE = 0.5, 0.8
 """With more, evaluation is the work itself (our choice, as by the journal)."""
 ENVIRONMENT_SHARE = 0.1
 WORK_SHARE = 0.4
 """Share of the time that a known kind of work takes in each step, from which it is named; if it pauses the loop for longer than
 the time between two looks, ``PAUSE_SHARE`` (our choice)."""
+LONGEST, LONGEST_OF_STEPS = 0.5, 0.7
+"""The longest pause takes at most this share of all, the second of work in each step: if that takes most of the time, few looks
+interrupt it (our choice)."""
 LATE_SHARE, LITTLE_SHARE = 0.3, 0.15
 """The rank that the others wait for is seen at work that trains nothing this often, and they hardly ever (our choice)."""
 WAITS_FACTOR = 0.6
@@ -46,12 +49,13 @@ EVALUATE_LESS = (
 WORKERS_FIX = "DataLoader(..., num_workers=4, pin_memory=True, persistent_workers=True)  # workers prepare batches meanwhile"
 
 
+_SHARES: Mapping[Activity, float] = {"evaluation": EVALUATION_SHARE}
 SPANS = ((SPAN_S, TIMES_MIN), *((span_s, TIMES_LONG_MIN) for span_s in LONG_SPANS_S))
 
 
-def repeated(lengths: Sequence[int], times_min: int) -> bool:
+def repeated(lengths: Sequence[int], times_min: int, longest: float = LONGEST) -> bool:
     """Return whether there are enough pauses, and not one of them takes most of the time."""
-    return len(lengths) >= times_min and 2 * max(lengths) <= sum(lengths)
+    return len(lengths) >= times_min and max(lengths) <= longest * sum(lengths)
 
 
 class Pause(NamedTuple):
@@ -70,10 +74,12 @@ def pause_of(evidence: Evidence, group: RankGroup) -> Pause | None:
         for member, seen in seen_of_all(evidence, group, span_s):
             pauses = seen.pauses
             at = pauses.mostly
-            if at is None or pauses.share < PAUSE_SHARE or not seen.trains or not repeated(pauses.lengths, times_min):
+            if at is None or not seen.trains or pauses.share < _SHARES.get(at.activity, PAUSE_SHARE):
                 continue
             in_each_step = at.activity in _IN_EACH_STEP and pauses.share >= WORK_SHARE
-            if in_each_step or (pauses.last and pauses.share <= EVALUATION_MAX_SHARE):
+            if in_each_step and repeated(pauses.lengths, TIMES_LONG_MIN, LONGEST_OF_STEPS):
+                return Pause(member, seen, pauses, at)
+            if pauses.last and pauses.share <= EVALUATION_MAX_SHARE and repeated(pauses.lengths, times_min):
                 return Pause(member, seen, pauses, at)
     return None
 
@@ -205,14 +211,17 @@ def _late_facts(late: Late) -> list[Fact]:
         f"the main thread of {name_of(late.member)} {WORKS[late.at.activity].did} in {late.share:.0%} of "
         f"{words.count(len(late.seen.looks), 'look')} at its stack{f', mostly at {late.at.place}' if late.at.line else ''}"
     )
-    facts = [Fact(text, round(late.share, 2), f"/proc/{late.member.process.pid}/mem")]
+    return [Fact(text, round(late.share, 2), f"/proc/{late.member.process.pid}/mem"), *waits_of_others(late)]
+
+
+def waits_of_others(late: Late) -> list[Fact]:
+    """Return how often the other ranks were seen where ranks wait for each other."""
+    facts = []
     for member, seen in late.others[:3]:
         assert member.process is not None
-        share = seen.share(*_MEETS)
-        text = (
-            f"that of {name_of(member)} was in backward or a collective in {share:.0%}, and that of {name_of(late.member)} in "
-        )
-        text += f"{late.seen.share(*_MEETS):.0%}"
+        share, its = seen.share(*_MEETS), late.seen.share(*_MEETS)
+        text = f"the main thread of {name_of(member)} was in backward or a collective in {share:.0%}, and that of "
+        text += f"{name_of(late.member)} in {its:.0%}"
         facts.append(Fact(text, round(share, 2), f"/proc/{member.process.pid}/mem"))
     return facts
 

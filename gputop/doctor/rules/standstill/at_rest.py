@@ -14,7 +14,7 @@ from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.standstill.progress import STOOD_MIN_S, standing
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
-from gputop.doctor.rules.support.shared import utilization
+from gputop.doctor.rules.support.shared import seen_at, utilization
 from gputop.groups import compute_uses
 from gputop.snapshot import Process
 
@@ -101,7 +101,7 @@ def all_rest(evidence: Evidence, group: RankGroup) -> Judgement:
         "error" if sure else "warning",
         "likely" if sure else "possible",
         "The training hangs: no rank computes any more" if sure else "The training may hang: no rank computes any more",
-        [*facts, *utilization(evidence, devices)],
+        [*facts, *seen_at(evidence, processes[:4], LOCK_SPAN_S), *utilization(evidence, devices)],
         "The ranks connected and worked, and now all of them wait: in a collective operation that one rank never enters (a "
         "barrier under `if rank == 0`), for a file, or for user input.",
         f"py-spy dump --pid {pid}  # for each rank: which one is somewhere else?",
@@ -147,6 +147,7 @@ def some_rest(evidence: Evidence, group: RankGroup) -> Judgement:
             for process in others[:4]
             if process.cpu_percent is not None
         ),
+        *seen_at(evidence, [*others[:4], *waiting[:4]], LOCK_SPAN_S),
     ]
     finding = tracked.about(
         group,
@@ -202,6 +203,7 @@ def idles_beside(evidence: Evidence, group: RankGroup) -> Judgement:
                 for process in others[:4]
                 if process.cpu_percent is not None
             ),
+            *seen_at(evidence, [*idle[:4], *others[:4]], LOCK_SPAN_S),
         ],
         f"{'It waits' if one else 'They wait'} for a message or a collective operation that does not come: the others do not "
         f"call it, or call it for other ranks. The others train without {'it' if one else 'them'}, or do the work of all.",

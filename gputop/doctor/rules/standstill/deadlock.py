@@ -5,9 +5,10 @@ from __future__ import annotations
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings.finding import Fact
-from gputop.doctor.rules.standstill.progress import standing
+from gputop.doctor.rules.standstill.progress import STOOD_MIN_S, standing
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
+from gputop.doctor.rules.support.shared import seen_at
 
 DEADLOCK_HOLD_S = 15.0
 """A thread that waits with a time limit, such as a progress bar's, has run by then (our choice)."""
@@ -34,6 +35,7 @@ def deadlock(evidence: Evidence, group: RankGroup) -> Judgement:
         [
             stands.fact,
             Fact(f"{threads} for a lock of this process, and no CPU is used", number, f"/proc/{process.pid}/task/*/syscall"),
+            *seen_at(evidence, [process], STOOD_MIN_S),
         ],
         "A deadlock: a thread holds a lock and waits for what only another can do, which waits for that lock. Or a thread "
         "waits for a queue item that no thread will put there.",

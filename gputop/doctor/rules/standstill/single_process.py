@@ -15,7 +15,7 @@ from gputop.doctor.rules.standstill import at_rest
 from gputop.doctor.rules.standstill.progress import STOOD_MIN_S, standing
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
-from gputop.doctor.rules.support.shared import utilization
+from gputop.doctor.rules.support.shared import seen_at, utilization
 from gputop.snapshot import Process, Workers
 
 WAITS_SHARE = 0.8
@@ -121,6 +121,7 @@ def single_process_hangs(evidence: Evidence, group: RankGroup) -> Judgement:
             ),
             *([] if process.lock_held_by is None else [_held(process.lock_held_by)]),
             Fact(f"it uses {process.cpu_percent:.0f}% of a core", process.cpu_percent, f"/proc/{process.pid}/stat"),
+            *seen_at(evidence, [process], STOOD_MIN_S),
             *utilization(evidence, tracked.used_devices(group)),
         ],
         wait.cause,

@@ -31,6 +31,22 @@ def has_group_threads(process: Process) -> bool:
     return any(name.startswith(_GROUP_THREADS) for name, _ in process.threads)
 
 
+LINE_SHARE = 0.25
+"""A line is named if the main thread was seen there in this share of all looks (our choice)."""
+
+
+def seen_at(evidence: Evidence, processes: Sequence[Process], within_s: float) -> list[Fact]:
+    """Return at which line of the user's own code each main thread was mostly seen, where its stack can be read."""
+    facts = []
+    for process in processes:
+        found = evidence.doings.mostly_at(process, within_s)
+        if found is not None and found[1] >= LINE_SHARE:
+            at, share = found
+            text = f"in {share:.0%} of the looks at its stack, the main thread of process {process.pid} was at {at.place}"
+            facts.append(Fact(text, at.line, f"/proc/{process.pid}/mem"))
+    return facts
+
+
 def siblings(evidence: Evidence, group: RankGroup) -> bool:
     """Return whether the same user has another run on other devices: a sweep in which each run has its share on purpose."""
     pool = {device.uuid for device in group.pool}

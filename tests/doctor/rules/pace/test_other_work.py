@@ -82,6 +82,22 @@ def test_what_each_step_does_beside_training_takes_its_share() -> None:
     assert "metric.reset()" in finding.fix
 
 
+def test_what_takes_nearly_all_the_time_is_named_though_few_looks_are_at_the_training() -> None:
+    at = Doing("memory", "train.py:22", "<module>", "gc.collect()")
+    (finding,) = found(ranks(lambda second: computes(second) if second % 27 in (3, 5, 19) else at))
+    assert finding.id == "E07"
+    assert finding.title.startswith(("Collecting memory takes 8", "Collecting memory takes 9"))
+    assert "mostly at train.py:22 in <module>: `gc.collect()`" in finding.evidence[0].text
+
+
+def test_a_rank_that_evaluates_while_the_others_wait_is_named() -> None:
+    looks = pausing("evaluation", 6, 10), lambda second: Doing("collective")
+    (finding,) = found(ranks(*looks))
+    assert (finding.id, finding.confidence) == ("E07", "likely")
+    assert finding.title == "Evaluations take 60% of the time of rank 0, and the others wait for it"
+    assert "rank 1 was in backward or a collective in 100%, and that of rank 0 in 20%" in finding.evidence[-1].text
+
+
 def test_checkpoints_that_come_seldom_are_seen_over_minutes() -> None:
     (finding,) = found(ranks(pausing("checkpoint", 14, 30)))
     assert (finding.id, finding.confidence) == ("E07", "likely")
@@ -107,6 +123,11 @@ def test_a_rank_that_prepares_its_data_is_named_if_the_others_wait_for_it() -> N
 HEALTHY = {
     "writes a short report": ranks(pausing("files", 2, 12)),
     "did other work before it trained": ranks(lambda second: OWN if second < 60 else computes(second)),
+    "evaluates a third of the time, and writes it down": ranks(
+        lambda second: (
+            (Doing("evaluation"), Doing("evaluation"), Doing("files"))[second % 10 - 7] if second % 10 > 6 else computes(second)
+        )
+    ),
     "paused twice": ranks(lambda second: OWN if second % 60 in range(30, 45) and second < 120 else computes(second)),
     "paused once for long": ranks(lambda second: OWN if 30 < second < 90 or second in (100, 110, 120) else computes(second)),
     "searches, and trains now and then": ranks(pausing(OWN, 27, 30)),
