@@ -16,7 +16,7 @@ from gputop.snapshot import DeviceUse, Process
 from gputop.sources.host import evidence, procfs, waits
 from gputop.sources.host.process_cache import ProcessCache
 from gputop.sources.host.reader import HostReader
-from gputop.whereabouts.activities import Doing
+from gputop.whereabouts.records import Doing
 from tests.real_processes import BUSY, Processes, as_nobody, eventually
 
 pytestmark = pytest.mark.skipif(

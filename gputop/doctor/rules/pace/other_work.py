@@ -17,7 +17,7 @@ from gputop.doctor.rules.pace.between_phases import PREPARE_IN_WORKERS
 from gputop.doctor.rules.pace.saves import SAVE_FIX
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
-from gputop.whereabouts.activities import Activity, Doing
+from gputop.whereabouts.records import Activity, Doing
 
 SPAN_S = 40.0
 LONG_SPANS_S = (120.0, 240.0)

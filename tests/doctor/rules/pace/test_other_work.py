@@ -10,7 +10,7 @@ import pytest
 from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.findings.finding import Finding
 from gputop.snapshot import Snapshot
-from gputop.whereabouts.activities import Activity, Doing
+from gputop.whereabouts.records import Activity, Doing
 from tests.doctor.scenes.base import Scene
 from tests.doctor.scenes.outside import always, outside
 
