@@ -99,6 +99,15 @@ class Workload(Record):
     )
 
 
+class Graphs(Record):
+    """Earlier losses whose autograd graphs still exist, of a few that were marked; the newest two do not count."""
+
+    kept = vital(whole("Marked losses whose graphs exist."))
+    first = whole("Step of the oldest of them.", null=True)
+    last = whole("Step of the newest of them.", null=True)
+    released = whole("How often graphs were freed after they had been kept for longer: then the count begins anew.")
+
+
 class Synchronizations(Record):
     """Calls within a step that wait for a CUDA device: `item`, `cpu`, `tolist`, `numpy`, `bool`. From sampled steps."""
 

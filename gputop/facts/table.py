@@ -9,7 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gputop.facts.measured import Batches, Checkpoint, CudaMemory, Evaluation, Parameters, Synchronizations, Transfers, Workload
+from gputop.facts.measured import (
+    Batches,
+    Checkpoint,
+    CudaMemory,
+    Evaluation,
+    Graphs,
+    Parameters,
+    Synchronizations,
+    Transfers,
+    Workload,
+)
 from gputop.facts.parallel import DataParallel, Ddp, Gradients, ProcessGroup, WrapperCalls
 from gputop.facts.record import Key, Record, any_text, named, number, part, parts, texts, whole
 from gputop.facts.setup import Device, Environment, Loader, Model, Optimizer, Progress, Sampler, Settings, Torch
@@ -73,6 +83,7 @@ class Facts(Record):
     batches = part(Batches, optional=True)
     parameters = part(Parameters, optional=True)
     workload = part(Workload, optional=True)
+    graphs = part(Graphs, optional=True)
     synchronizations = part(Synchronizations, optional=True)
     transfers = part(Transfers, optional=True)
     cuda_memory = part(CudaMemory, optional=True)

@@ -51,6 +51,7 @@ class Backwards:
             training.iteration.interrupt()
         self._take_batch()
         shown, part = sites.unscaled(tensor)
+        training.graphs.mark(shown, training.step + 1)
         number = loss_values.value_of(training.torch, shown)
         if number is None:
             return

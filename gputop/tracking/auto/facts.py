@@ -64,6 +64,7 @@ class Facts:
         self._cheap: dict[str, Callable[[], Any]] = {
             "wrapper_calls": models.wrapper_calls,
             "gradients": lambda: steps.gradients.fact(models.judges_ddp()),
+            "graphs": lambda: steps.graphs.fact(),
             "batches": self._batches,
             "evaluation": models.evaluation,
             "process_group": self._group,

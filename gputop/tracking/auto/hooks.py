@@ -29,6 +29,7 @@ from gputop.tracking.auto.other_threads import OtherThreads
 from gputop.tracking.auto.readings import ddp, gpu
 from gputop.tracking.auto.readings.batches import Batches
 from gputop.tracking.auto.readings.ddp import Gradients
+from gputop.tracking.auto.readings.graphs import Graphs
 from gputop.tracking.auto.readings.loader import Feed, counts, first_tensor, is_integer, is_table
 from gputop.tracking.auto.steps import Steps
 from gputop.tracking.auto.timings import Timings
@@ -77,6 +78,7 @@ _NOT_COMPILED = (
         Feed,
         Batches,
         Gradients,
+        Graphs,
     ),
     *(
         ManualSteps,

@@ -32,6 +32,7 @@ from gputop.doctor.rules.pace.saves import (
 )
 from gputop.doctor.rules.pace.steady_files import WRITTEN_MIN_BYTES, writes_all_the_time
 from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support.kept_graphs import GRAPHS_TEXT, keeps_graphs
 from gputop.doctor.rules.support.renewed import begins_anew
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.shared import real_gpu
@@ -90,7 +91,7 @@ def memory_churn(evidence: Evidence, group: RankGroup) -> Judgement:
         leak = _leak(evidence, group, member, fact)
         if leak is not None:
             return leak
-    return None
+    return keeps_graphs(evidence, group)
 
 
 E04 = Rule(
@@ -99,21 +100,22 @@ E04 = Rule(
     family="efficiency",
     title="Memory is reallocated repeatedly, or grows",
     severities=("warning",),
-    confidences=("certain", "likely"),
-    needs=("journal: cuda_memory, memory_allocated_bytes",),
+    confidences=("certain", "likely", "possible"),
+    needs=("journal: cuda_memory, memory_allocated_bytes, graphs",),
     window_s=3.0,
     every_s=RARELY_S,
     threshold=(
         f"{RETRIES_PER_100_STEPS:.0f} retry per 100 steps, or empty_cache in every other step (certain); or memory "
         f"that grows over {LEAK_STEPS_MIN} steps by {LEAK_SHARE_MIN:.0%} of the GPU's memory, with R² above {LEAK_R2_MIN} "
-        "(likely)"
+        "(likely)",
+        GRAPHS_TEXT,
     ),
     mechanism=(
         "empty_cache returns unused memory to the driver, and the next step allocates it again. A sum of losses that keep "
         "their graphs holds the memory of every step."
     ),
     signature=("empty_cache in the loop, allocations that fail and are retried, or memory that grows with every step."),
-    look_alike="A curriculum that makes the sequences longer.",
+    look_alike="A curriculum that makes the sequences longer; losses that are summed at the end of an epoch.",
     fix="Remove empty_cache from the loop, set expandable_segments:True, and sum only loss.detach().",
     judge=memory_churn,
 )

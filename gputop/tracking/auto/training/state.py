@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from gputop.tracking.auto.losses.sites import Sites
 from gputop.tracking.auto.losses.user_code import UserCode
 from gputop.tracking.auto.readings.ddp import Gradients
+from gputop.tracking.auto.readings.graphs import Graphs
 from gputop.tracking.auto.training.fast_path import Counts, FastPath, FastTurn, Stretch
 from gputop.tracking.auto.training.iteration import Iteration
 from gputop.tracking.auto.training.optimizers import Optimizers
@@ -75,6 +76,7 @@ class Training:
         self.code = UserCode(os.path.dirname(getattr(self.torch, "__file__", "") or ""))
         self.sites = Sites(self.code)
         self.gradients = Gradients()
+        self.graphs = Graphs()
         self.iteration = Iteration()
         self.loader: Feed | None = None
         """The loader of the last fetched batch."""
@@ -233,6 +235,7 @@ class Training:
         self.sites.begin_run()
         self.optimizers = Optimizers()
         self.threads = Threads()
+        self.graphs = Graphs()
         self.mark = None
         self.recent_s.clear()
 

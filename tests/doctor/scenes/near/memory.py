@@ -8,6 +8,7 @@ from dataclasses import replace
 from gputop.snapshot import Snapshot
 from tests.doctor.scenes.base import Scene, gpus, journal, not_tracked, rank, scene, use
 from tests.doctor.scenes.near.pairs import Pair
+from tests.doctor.tracked import single
 from tests.samples import GIB
 
 SECONDS = 42
@@ -66,7 +67,20 @@ reads_a_mapped_file = in_the_machine(lambda second: 4.0 + 0.1 * second, taken=0.
 grows_a_little = in_the_machine(lambda second: 4.0 + 0.01 * second)
 POSSIBLE = (("H06", "the machine's memory", keeps_everything, HOST_SECONDS),)
 
+GRAPHS = {"kept": 14, "first": 5, "last": 2400, "released": 0}
+
+
+def keeps(**changes: int | None) -> Scene:
+    """A run that reports such graphs of earlier losses."""
+    facts = {"graphs": {**GRAPHS, **changes}}
+    return lambda second: single(second, facts)
+
+
 PAIRS = (
+    Pair("E04", "losses that are forgotten at times", keeps(released=2), keeps(), 20),
+    Pair("E04", "losses of an epoch, or of many steps", keeps(last=700), keeps(), 20, at_most="possible"),
+    Pair("E04", "the losses of a few steps", keeps(last=20), keeps(), 20),
+    Pair("E04", "a few losses", keeps(kept=4), keeps(), 20),
     Pair("H06", "a warm-up that levels off", warms_up, leaks, SECONDS),
     Pair("H06", "an allocator that grows in steps", plateaus, leaks, SECONDS),
     Pair("H06", "the jump of an evaluation", evaluates, leaks, SECONDS),
