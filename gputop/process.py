@@ -166,8 +166,8 @@ class Process:
     workers: Workers | None = None
     """Its DataLoader workers; None if there are none."""
     doing: Doing | None = None
-    """What the main thread of a Python that uses torch did when ``waits_for`` was read, by its stack; None for a tracked
-    rank, which reports itself, for another user's process, and where the stack could not be read."""
+    """What the main thread of a Python that uses torch did when ``waits_for`` was read, by its stack; None
+    for another user's process, and where the stack could not be read."""
     in_rendezvous: bool | None = None
     """Whether multiprocessing spawned it with others, one of which listens for connections, and none of which computed then.
     On a later node (``stated``), none has to listen."""

@@ -217,6 +217,16 @@ def single(
     )
 
 
+def one_step_in_three_seconds(shot: Snapshot, second: int) -> Snapshot:
+    """The same run, a step of which ends in every third second only."""
+    at = second // 3
+    points = tuple(
+        replace(item, steps=(at,), times=item.times[-1:], values=item.values[-1:]) for item in shot.points if second % 3 == 2
+    )
+    runs = tuple(replace(run, ranks=tuple(replace(rank, step=at) for rank in run.ranks)) for run in shot.runs)
+    return replace(shot, points=points, runs=runs)
+
+
 def failed(second: int, world: int, *lines: tuple[str, str]) -> Snapshot:
     """A run that has ended with these texts (pattern, line) in its output."""
     run = journal(world, 5, state="failed")

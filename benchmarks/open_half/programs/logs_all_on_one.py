@@ -17,8 +17,8 @@ step = 0
 while True:
     x = torch.randn(64, 64)
     if rank == 1:
-        key = [round(v, 3) for v in x[:, 0].tolist()]
-        if any(key == old for old in seen for _ in range(40)):
+        key = {round(v, 3) for v in x[:, 0].tolist()}
+        if any(len(key & old) > 60 for old in seen):
             print("duplicate batch!")
         seen.append(key)
     loss = (net(x).squeeze() - x.sin().mean(1)).pow(2).mean()

@@ -61,16 +61,16 @@ def _share(evidence: Evidence, group: RankGroup, rank: int, loader: Loader | Non
     again = second_pass(evidence, group, rank)
     if again is not None:
         later = windows.since(steps, again)
-        steps = later if len(later) >= STEPS_MIN else steps
-    if not series or len(steps) < STEPS_MIN:
+        steps = later if windows.are_enough(later, STEPS_MIN) else steps
+    if not series or not windows.are_enough(steps, STEPS_MIN):
         return None
     firsts = beginnings(evidence, group, rank)
     prefetched = (loader.num_workers or 0) * (loader.prefetch_factor or PREFETCH) if loader is not None else 1
     kept = _without(steps, firsts, prefetched)
-    if len(kept) < STEPS_MIN:
+    if not windows.are_enough(kept, STEPS_MIN):
         kept = _without(steps, firsts, 1)
     total = sum(kept.values)
-    if len(kept) < STEPS_MIN or total <= 0:
+    if not windows.are_enough(kept, STEPS_MIN) or total <= 0:
         return None
     known = windows.since(series, steps.steps[0])
     if known.steps == kept.steps:
@@ -120,7 +120,7 @@ def _is_first_pass(evidence: Evidence, group: RankGroup, rank: int) -> bool:
     if not epochs or min(epochs.values) > 0:
         return False
     again = second_pass(evidence, group, rank)
-    return again is None or len(windows.since(windows.newest(evidence, group, rank, STEP), again)) < STEPS_MIN
+    return again is None or not windows.are_enough(windows.since(windows.newest(evidence, group, rank, STEP), again), STEPS_MIN)
 
 
 def _epochs(evidence: Evidence, group: RankGroup, rank: int) -> PointSeries:

@@ -1,4 +1,4 @@
-"""What the main threads of untracked runs were seen to do in the last minutes, by their stacks. Pure: no clock."""
+"""What the main threads of trainings were seen to do in the last minutes, by their stacks. Pure: no clock."""
 
 from __future__ import annotations
 

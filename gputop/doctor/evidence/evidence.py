@@ -34,6 +34,7 @@ FREE_MEMORY_BYTES = 2**30
 WARM_UP_S = 30.0
 WARM_UP_STEPS = 20
 """No finding about utilization in the first 30 s or 20 steps, while cuDNN, NCCL and compilers start."""
+_PHASES = frozenset(("phase/data", "phase/forward", "phase/backward", "phase/optimizer"))
 PROGRESS_S = 60.0
 """A run progresses if a step has ended, or the backward pass has run, within this time (our choice)."""
 
@@ -128,7 +129,7 @@ class Evidence:
             try:
                 if self._own_memory:
                     self.memory.add(points)
-                if _is_a_loss(points.metric) or (points.rank == 0 and is_pace(points.metric)):
+                if _is_a_loss(points.metric) or (points.rank == 0 and (is_pace(points.metric) or points.metric in _PHASES)):
                     key = (points.run_id, points.rank, points.metric)
                     self._levels.setdefault(key, Levels()).extend(points.steps, points.values)
                     if points.run_id in untracked:
@@ -169,7 +170,7 @@ class Evidence:
         return found.about_before(step) if found is not None else None
 
     def levels(self, run_id: str | None, rank: int, metric: str) -> Levels:
-        """Return the course of a rank's loss, or of rank 0's pace, since the run began; empty for any other metric."""
+        """Return the course of a rank's loss, or of rank 0's pace and phases, since the run began; else empty."""
         return self._levels.get((run_id or "", rank, metric)) or Levels()
 
     def paces(self, run_id: str | None, rank: int, metric: str) -> Paces:

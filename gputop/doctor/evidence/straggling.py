@@ -38,6 +38,9 @@ WORK_RATIO_MIN = 1.15
 """Maximum over mean of the ranks' work in a step (docs/rules.md#f03)."""
 CONSTANT_SHARE = 0.8
 """From this share of the steps with a wait, one rank counts as the culprit."""
+FEW_WINDOW_STEPS, FIRST_STEPS, CONSTANT_SHARE_OF_FEW = 5, 3, 0.9
+"""Windows may be this short if all their steps take ``windows.FEW_SPAN_S`` together. The first steps of the run, in which much
+begins, do not count. Then one rank must be late more constantly, and the finding is only possible (our choice)."""
 TURNS_SHARE = 0.7
 """Up to this share no single rank is the culprit (with two ranks, chance gives one of them more than half)."""
 DATA, FORWARD, BACKWARD, OPTIMIZER = "phase/data", "phase/forward", "phase/backward", "phase/optimizer"
@@ -87,6 +90,11 @@ class Straggling:
     after_backward: bool = False
     """Whether the others wait between the backward pass and the step, rather than in the backward pass."""
 
+    @property
+    def is_of_few(self) -> bool:
+        """Whether it was seen in fewer steps than usual, which took long."""
+        return self.steps < WINDOWS * self.clock.window_steps
+
     def explained_by(self, part: str) -> float:
         """Return the share of the gap that a part explains."""
         return self.excess_s.get(part, 0.0) / self.gap_s if self.gap_s > 0 else 0.0
@@ -112,17 +120,21 @@ def _straggling(evidence: Evidence, group: RankGroup, ranks: Sequence[int], afte
     backward = {rank: windows.latest(evidence.series(group.run_id, rank, clock.backward), number) for rank in ranks}
     looked_at = set.intersection(*map(set, backward.values()))
     whole = {rank: windows.at(evidence.series(group.run_id, rank, clock.step), looked_at) for rank in ranks}
-    common = looked_at.intersection(*whole.values())
-    steps = sorted(step for step in common if step >= WARM_UP_STEPS)[-WINDOWS * clock.window_steps :]
-    if len(steps) < WINDOWS * clock.window_steps:
-        return None
+    common = sorted(looked_at.intersection(*whole.values()))
+    size = clock.window_steps
+    steps = [step for step in common if step >= WARM_UP_STEPS][-WINDOWS * size :]
+    few = len(steps) < WINDOWS * size
+    if few:
+        steps, size = _few_long(common, whole)
+        if not steps:
+            return None
     exchange: _Times = backward
     if after_backward:
         exchange = _rest(steps, whole, {**_known_parts(evidence, group, ranks, clock, steps), BACKWARD: backward})
     waits: list[float] = []
-    for at in reversed(range(0, len(steps), clock.window_steps)):
+    for at in reversed(range(0, len(steps), size)):
         # Check the newest window first: in most runs, no rank waits, and one window is enough to tell.
-        piece = _waits(exchange, whole, steps[at : at + clock.window_steps])
+        piece = _waits(exchange, whole, steps[at : at + size])
         if piece is None or units.mean(piece) < SCORE_MIN:
             return None
         waits = piece + waits
@@ -132,7 +144,7 @@ def _straggling(evidence: Evidence, group: RankGroup, ranks: Sequence[int], afte
         return None
     most, times = counted.most_common(1)[0]
     share = times / counted.total()
-    if TURNS_SHARE < share < CONSTANT_SHARE:
+    if (TURNS_SHARE < share < CONSTANT_SHARE) or (few and share < CONSTANT_SHARE_OF_FEW):
         return None
     culprit = most if share >= CONSTANT_SHARE else None
     at_fault = {step: rank if culprit is None else culprit for step, rank in zip(steps, slowest, strict=True)}
@@ -146,6 +158,15 @@ def _straggling(evidence: Evidence, group: RankGroup, ranks: Sequence[int], afte
         clock,
         after_backward,
     )
+
+
+def _few_long(common: Sequence[int], whole: _Times) -> tuple[list[int], int]:
+    """Return the newest of few long steps, and how many of them are a window; none if they take too little time together."""
+    later = common[FIRST_STEPS:]
+    size = min(WINDOW_STEPS, len(later) // WINDOWS)
+    steps = list(later[len(later) - WINDOWS * size :])
+    took = sum(max(times[step] for times in whole.values()) for step in steps)
+    return (steps, size) if size >= FEW_WINDOW_STEPS and took >= windows.FEW_SPAN_S else ([], 0)
 
 
 def _no_rank_waits(evidence: Evidence, group: RankGroup, ranks: Sequence[int]) -> bool:

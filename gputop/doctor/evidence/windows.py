@@ -24,6 +24,8 @@ from gputop.snapshot import Rank
 STEPS = 200
 STEPS_MIN = 20
 """How many of the newest steps the statistics use, and how many they need (our choice)."""
+FEW_STEPS, FEW_SPAN_S = 10, 20.0
+"""So few steps are enough if they take this long together (our choice): large models, and crowded machines."""
 PAUSES = ("phase/evaluation", "checkpoint_s")
 """Metrics of what a loop does between steps."""
 DEVICE_STEP = "cuda/step_s"
@@ -65,7 +67,9 @@ def newest(evidence: Evidence, group: RankGroup, rank: int, metric: str, limit: 
 def _newest(evidence: Evidence, group: RankGroup, rank: int, metric: str, limit: int) -> PointSeries:
     found = evidence.series(group.run_id, rank, metric)[-limit:]
     if found and min(found.steps) < WARM_UP_STEPS:
-        found = _series_of([point for point in found if point.step >= WARM_UP_STEPS])
+        # Of long steps, the warm-up takes fewer: it is over after some time, too.
+        over = found.times[0] + FEW_SPAN_S
+        found = _series_of([point for point in found if point.step >= WARM_UP_STEPS or point.time > over])
     if _consecutive(found.steps):
         return found
     distances = list(map(operator.sub, found.steps[1:], found.steps))
@@ -84,6 +88,11 @@ def _consecutive(steps: array[int]) -> bool:
 
 def _series_of(points: Sequence[Point]) -> PointSeries:
     return PointSeries(*zip(*points, strict=True)) if points else PointSeries()
+
+
+def are_enough(steps: PointSeries, number: int) -> bool:
+    """Return whether steps, by their times, are ``number`` or more, or fewer that take long."""
+    return len(steps) >= number or (len(steps) >= FEW_STEPS and steps.total() >= FEW_SPAN_S)
 
 
 def share(evidence: Evidence, group: RankGroup, rank: int, part: str | Sequence[str]) -> float | None:
@@ -146,7 +155,7 @@ def pause_share(evidence: Evidence, group: RankGroup) -> float:
 def step_s(evidence: Evidence, group: RankGroup, rank: int, least: int = STEPS_MIN) -> float | None:
     """Return the mean time of a rank's newest steps, in seconds."""
     steps = newest(evidence, group, rank, "step_s")
-    return steps.total() / len(steps) if len(steps) >= least else None
+    return steps.total() / len(steps) if are_enough(steps, least) else None
 
 
 def median_step_s(evidence: Evidence, group: RankGroup) -> float | None:

@@ -213,8 +213,7 @@ class HostReader:
         self._refresh_details(life, now_s, spread)
         self._cache.torch_mapped(facts, now_s, spread)
         evidence, stat = life.evidence, facts.stat
-        reports_itself = of_run is not None or life.uid != os.geteuid() or not facts.torch_mapped
-        evidence.read(facts, now_s, spread, with_stack=not reports_itself)
+        evidence.read(facts, now_s, spread, with_stack=bool(facts.torch_mapped) and life.uid == os.geteuid())
         threads = self._threads(life, bool(devices), now_s, spread)
         values = (
             pid,

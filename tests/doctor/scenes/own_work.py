@@ -6,9 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from gputop.snapshot import Snapshot
+from gputop.whereabouts.activities import Doing
 from tests import samples
 from tests.doctor import tracked
 from tests.doctor.scenes.base import Scene
+from tests.doctor.tracked import one_step_in_three_seconds
 
 
 def constant(value: float) -> Callable[[int, int], float]:
@@ -44,6 +46,39 @@ def measures_between_steps(second: int, own_s: float = 0.2, lines: object = None
     return tracked.single(second, facts, metrics=metrics, devices=(samples.device(0, utilization_percent=22.0),))
 
 
+def seen_at(base: Scene, *looks: Doing) -> Scene:
+    """The same run, whose main thread is seen to do these one after the other."""
+
+    def scene(second: int) -> Snapshot:
+        shot = base(second)
+        doing = looks[second % len(looks)]
+        return replace(shot, processes=tuple(replace(process, doing=doing) for process in shot.processes))
+
+    return scene
+
+
+_TRAINS = Doing("backward", "train.py:41", "main"), Doing("forward", "train.py:40", "main")
+_WORDS = Doing("metrics", "wer.py:12", "edit_distance")
+
+
+def a_third_between(second: int) -> Snapshot:
+    """Of a step, 36% belong to no phase."""
+    return measures_between_steps(second, 0.045, [])
+
+
+def few_long_steps(second: int) -> Snapshot:
+    """A step takes 3 s."""
+    metrics: tracked.Metrics = {
+        "step_s": constant(3.0),
+        "loss": tracked.CALM["loss"],
+        "phase/forward": constant(0.3),
+        "phase/backward": constant(0.4),
+        "phase/optimizer": constant(0.1),
+    }
+    devices = (samples.device(0, utilization_percent=22.0),)
+    return one_step_in_three_seconds(tracked.single(second, {"loader": None}, metrics=metrics, devices=devices), second)
+
+
 def plays_an_environment(second: int) -> Snapshot:
     shot = prepares_between_steps(second)
     (run,) = shot.runs
@@ -54,10 +89,15 @@ def plays_an_environment(second: int) -> Snapshot:
 POSSIBLE: tuple[tuple[str, str, Scene, int], ...] = (
     ("D01", "batches prepared between steps", prepares_between_steps, 60),
     ("D01", "metrics between steps", measures_between_steps, 60),
+    ("D01", "a metric that stacks show", seen_at(a_third_between, *_TRAINS, _WORDS), 60),
+    ("D01", "few long steps", few_long_steps, 80),
 )
 LOOK_ALIKES: tuple[tuple[str, str, Scene, int], ...] = (
     ("D01", "the GPU computes meanwhile", lambda second: prepares_between_steps(second, 96.0), 60),
     ("D01", "an environment is played", plays_an_environment, 60),
     ("D01", "a little bookkeeping between steps", lambda second: measures_between_steps(second, 0.03), 60),
+    ("D01", "a third of the time, in several functions", a_third_between, 60),
+    ("D01", "a third of the time, and stacks show that it trains", seen_at(a_third_between, *_TRAINS), 60),
+    ("D01", "a third of the time, in the loss", seen_at(a_third_between, *_TRAINS, replace(_WORDS, function="dtw_loss")), 60),
     ("D01", "an evaluation in each step", lambda second: prepares_between_steps(second, evaluation_s=0.2), 60),
 )

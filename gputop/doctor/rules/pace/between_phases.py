@@ -11,14 +11,16 @@ from gputop.doctor.facts.one_by_one import averages_one_by_one
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support.beside import seen_beside
 from gputop.doctor.rules.support.outside_phases import share_outside
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
 from gputop.doctor.rules.support.shared import utilization
 from gputop.snapshot import Rank
 
-OWN_WORK_SHARE = 0.5
+OWN_WORK_SHARE, KNOWN_WORK_SHARE = 0.5, 0.3
 OWN_WORK_MIN_S = 0.02
-"""Share of a step, and seconds; anything shorter is bookkeeping, printing and metric tracking (our choice)."""
+"""Share of a step, and seconds; anything shorter is bookkeeping, printing and metric tracking (our choice). The smaller share
+is enough if stacks show a function of the script in which the time passes."""
 BUSY_PERCENT = 40.0
 """A busier GPU is still computing: its kernels run on after forward and backward have returned (our choice)."""
 HOLD_S = 10.0
@@ -40,13 +42,19 @@ def own_work(evidence: Evidence, group: RankGroup) -> Judgement:
     shares = []
     for rank in ranks:
         found = _own_share(evidence, group, rank)
-        if found is None or found[0] < OWN_WORK_SHARE or found[1] < OWN_WORK_MIN_S:
+        if found is None or found[0] < KNOWN_WORK_SHARE or found[1] < OWN_WORK_MIN_S:
             return None
         shares.append(found)
     share, seconds = min(shares)
-    pid = group.pids[0] if group.pids else "PID"
-    seen = next((place for rank in ranks if (place := _seen_at(rank)) is not None), None)
     loads_itself = not any(evidence.series(group.run_id, rank.rank, DATA) for rank in ranks)
+    beside = seen_beside(evidence, group)
+    if beside is not None and beside.function == "__getitem__" and not loads_itself:
+        beside = None  # the loader calls it, in the phase of its own
+    if share < OWN_WORK_SHARE and beside is None:
+        return None
+    pid = group.pids[0] if group.pids else "PID"
+    seen = _Seen(f"in {beside.function} ({beside.line})", beside.fact) if beside is not None else None
+    seen = seen or next((place for rank in ranks if (place := _seen_at(rank)) is not None), None)
     facts = [
         Fact(
             f"{seconds * 1e3:.0f} ms of a step belong to no phase (not data, forward, backward or optimizer)",
@@ -57,9 +65,11 @@ def own_work(evidence: Evidence, group: RankGroup) -> Judgement:
         *([seen.fact] if seen is not None else []),
         *utilization(evidence, tracked.used_devices(group)),
     ]
-    where = f"mostly at {seen.line}" if seen is not None else "in the script's own code"
-    fix = f"# what does {seen.line} do in each step?\n" if seen is not None else ""
+    where = f"mostly {seen.place}" if seen is not None else "in the script's own code"
+    fix = f"# what does the script do {seen.place}, in each step?\n" if seen is not None else ""
     fix += f"py-spy top --pid {pid}  # which lines take the time\n"
+    activity = beside.activity if beside is not None else "data" if loads_itself else "other"
+    cause, remedy = _REMEDIES.get(activity, _REMEDIES["other"])
     finding = tracked.about(
         group,
         "D01",
@@ -67,10 +77,8 @@ def own_work(evidence: Evidence, group: RankGroup) -> Judgement:
         "possible",
         f"{share:.0%} of each step passes {where} while nothing trains",
         facts,
-        "The training process prepares its data itself between two steps (reads, unpacks, tokenizes), or does other work there."
-        if loads_itself
-        else "Between two steps, the training process does other work than the loader's: metrics, copies, files, or logging.",
-        fix + (PREPARE_IN_WORKERS if loads_itself else "# do it less often, on the GPU, or in another thread or process"),
+        cause,
+        f"{fix}{remedy}",
         "The code there is meant to take this long, like an environment or a search.",
     )
     return Suspicion(finding, HOLD_S)
@@ -82,10 +90,29 @@ PREPARE_IN_WORKERS = (
 )
 
 
-class _Seen(NamedTuple):
-    """The line at which a rank is mostly seen between its phases."""
+_REMEDIES = {
+    "data": (
+        "The training process prepares its data itself between two steps (reads, unpacks, tokenizes), or does other work "
+        "there.",
+        PREPARE_IN_WORKERS,
+    ),
+    "metrics": (
+        "In each step, the training process computes a metric, on the CPU or in plain Python, and nothing trains meanwhile.",
+        "if step % 100 == 0: ...  # less often, or over what an evaluation has seen\n"
+        "# count on the device, and read the result once (torchmetrics does)",
+    ),
+    "other": (
+        "Between two steps, the training process does other work than the loader's: metrics, copies, files, or logging.",
+        "# do it less often, on the GPU, or in another thread or process",
+    ),
+}
+"""The cause and the fix, by what the function in which the time passes is for."""
 
-    line: str
+
+class _Seen(NamedTuple):
+    """Where a rank is mostly seen between its phases."""
+
+    place: str
     fact: Fact
 
 
@@ -93,11 +120,12 @@ def _seen_at(rank: Rank) -> _Seen | None:
     known = facts_of(rank).own_lines
     if known is None or not known.samples or not known.lines:
         return None
-    count, line, function = known.lines[0]
+    _, line, function = known.lines[0]
+    count = sum(found for found, _, name in known.lines if name == function)
     if count < max(SEEN_MIN, SEEN_SHARE * sum(found for found, _, _ in known.lines)):
         return None
-    text = f"in {count} of {known.samples} looks at its stack, it was at {line}{f' in {function}' if function else ''}"
-    return _Seen(line, Fact(text, line, "the ranks: own_lines"))
+    text = f"in {count} of {known.samples} looks at its stack, it was {f'in {function}, mostly ' if function else ''}at {line}"
+    return _Seen(f"in {function} ({line})" if function else f"at {line}", Fact(text, line, "the ranks: own_lines"))
 
 
 def _own_share(evidence: Evidence, group: RankGroup, rank: Rank) -> tuple[float, float] | None:

@@ -9,10 +9,11 @@ from gputop.doctor.evidence import data_waits, windows
 from gputop.doctor.evidence.data_waits import STEPS_MIN, WARN_SHARE, share_of_data
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
+from gputop.doctor.evidence.windows import FEW_SPAN_S, FEW_STEPS
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact
-from gputop.doctor.rules.pace.between_phases import BUSY_PERCENT, OWN_WORK_SHARE, own_work
+from gputop.doctor.rules.pace.between_phases import BUSY_PERCENT, KNOWN_WORK_SHARE, OWN_WORK_SHARE, own_work
 from gputop.doctor.rules.pace.bursts import ALONE_TEXT, computes_beside, from_outside
 from gputop.doctor.rules.pace.by_stack import BESIDE_SHARE, DATA_SHARE, mostly_computes, prepares_by_stack, works_beside
 from gputop.doctor.rules.pace.main_threads import WAITS_SHARE, waits_itself
@@ -22,6 +23,7 @@ from gputop.doctor.rules.pace.saves import SPAN_S as READS_SPAN_S
 from gputop.doctor.rules.pace.saves import mostly_writes
 from gputop.doctor.rules.pace.steady_files import READ_MIN_BYTES, READ_PER_CPU_S, reads_all_the_time
 from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support.beside import SHARE_MIN
 from gputop.doctor.rules.support.first_pass import KNOWN_S, Keeping, keeps_what_it_reads
 from gputop.doctor.rules.support.rule import RARELY_S, SELDOM_S, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.shared import cores_per_rank, utilization
@@ -259,12 +261,13 @@ D01 = Rule(
     every_s=SELDOM_S,
     threshold=(
         f"waiting for data takes {WARN_SHARE:.0%} of the time (severe: {SEVERE_SHARE:.0%}), by sums over {STEPS_MIN} or more "
-        "steps, on the median rank",
+        f"steps, or {FEW_STEPS} that take {FEW_SPAN_S:.0f} s, on the median rank",
         f"in the first pass over the data this is only possible if the process has lately grown in memory, reading by reading, "
         f"for {KNOWN_S - 5:.0f} s: it may keep what it reads. Once there are {STEPS_MIN} later steps, that pass does not count",
         f"by times that the run logs itself: {OWN_SHARE:.0%} (likely)",
-        f"{OWN_WORK_SHARE:.0%} of each step passes outside all phases, with GPUs below {BUSY_PERCENT:.0f}% (possible); a line "
-        "of the script is named if it is mostly seen there",
+        f"{OWN_WORK_SHARE:.0%} of each step passes outside all phases, with GPUs below {BUSY_PERCENT:.0f}%; or "
+        f"{KNOWN_WORK_SHARE:.0%}, and stacks show the main thread in one function that computes nothing in {SHARE_MIN:.0%} of "
+        "all looks (possible); where it is mostly seen is named",
         "from outside: bursts of work, and a loader that is busy (likely), or main threads that wait in "
         f"{WAITS_SHARE:.0%} of all samples, though steps advance (possible)",
         f"from outside, by the stacks of the main threads: they prepare data or wait for it in {DATA_SHARE:.0%} of all looks "

@@ -14,10 +14,13 @@ from gputop.doctor.findings import fixes
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.pace.by_stack import busy_beside
 from gputop.doctor.rules.support import logged, tracked
+from gputop.doctor.rules.support.beside import seen_beside
 from gputop.doctor.rules.support.culprit import TAKEN_TEXT, taken_from
+from gputop.doctor.rules.support.grown_part import GROWTH, MUCH, RISING, grown_part
+from gputop.doctor.rules.support.grown_part import SPAN_MIN_S as PART_SPAN_S
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.stages import STAGES_TEXT, grown_work
-from gputop.levels import Stretch, is_rate
+from gputop.levels import STEP_TIME, Stretch, is_rate
 from gputop.snapshot import Rank
 
 PARTS = 8
@@ -69,37 +72,84 @@ def slows_down(evidence: Evidence, group: RankGroup) -> Judgement:
         return None
     rank = min(ranks, key=lambda item: item.rank)
     course = _course(evidence, group, rank)
-    if course is None or course.growth < SLOWER or _rising(course.seconds) < SURE_SHARE:
-        return None
-    if course.few and (course.growth < SLOWER_OF_FEW or (course.growth < MUCH_SLOWER and _rising(course.seconds) < 1.0)):
-        return None
+    if course is None or not _rises(course):
+        return _grows_in_one_part(evidence, group, rank)
     work = grown_work(rank, evidence.levels(logged.run_id(group), rank.rank, course.metric).stretches, course.growth)
     if work.explains == "all":
         return None
     # How much a step of an untracked run works on is unknown: layers may thaw, or sequences get longer.
-    beside = busy_beside(evidence, group) if group.run is None else None
+    beside = _beside(evidence, group)
     unsure = (group.run is None and beside is None) or work.explains == "maybe"
-    unsure = unsure or any(_EPISODE.search(name) for name in rank.metrics)
+    unsure = unsure or any(_EPISODE.search(name) for name in rank.metrics) or len(course.seconds) < PARTS
     where = f"{logged.source(group)}: {course.metric}"
     first, last = course.seconds[0], course.seconds[-1]
     facts = [
         Fact(f"{_pace(course, first)} from step {units.count(course.steps[0])}", first, where),
         Fact(f"{_pace(course, last)} from step {units.count(course.steps[-1])}", last, where),
         Fact("almost every part of the run is slower than the previous one", round(_rising(course.seconds), 2), where),
+        *work.facts,
     ]
+    return _suspicion(evidence, group, rank, course.growth, facts, beside, unsure)
+
+
+def _rises(course: _Course) -> bool:
+    if course.growth < SLOWER or _rising(course.seconds) < SURE_SHARE:
+        return False
+    return not course.few or (
+        course.growth >= SLOWER_OF_FEW and (course.growth >= MUCH_SLOWER or _rising(course.seconds) == 1.0)
+    )
+
+
+def _grows_in_one_part(evidence: Evidence, group: RankGroup, rank: Rank) -> Judgement:
+    """Judge steps that take longer, though not steadily: other work on the machine lengthens all parts of a step alike."""
+    if group.run is None or any(_EPISODE.search(name) for name in rank.metrics):
+        return None
+    part = grown_part(evidence, group.run_id, rank.rank)
+    if part is None:
+        return None
+    growth = part.last_s / part.first_s
+    work = grown_work(rank, evidence.levels(group.run_id, rank.rank, STEP_TIME).stretches, growth)
+    if work.explains != "nothing":
+        return None
+    where = "journal: step_s, phase/*"
+    facts = [
+        Fact(f"{item_s * 1e3:.0f} ms per step from step {units.count(step)}, {part.name} {share:.0%} of it", item_s, where)
+        for item_s, step, share in zip(
+            (part.first_s, part.last_s), part.steps, (part.first_share, part.last_share), strict=True
+        )
+    ]
+    return _suspicion(evidence, group, rank, growth, facts, _beside(evidence, group), unsure=True)
+
+
+def _beside(evidence: Evidence, group: RankGroup) -> Fact | None:
+    if group.run is None:
+        return busy_beside(evidence, group)
+    seen = seen_beside(evidence, group)
+    return seen.fact if seen is not None else None
+
+
+def _suspicion(
+    evidence: Evidence,
+    group: RankGroup,
+    rank: Rank,
+    growth: float,
+    facts: list[Fact],
+    beside: Fact | None,
+    unsure: bool,
+) -> Suspicion:
     member = next((item for item in group.members if item.rank in (rank.rank, None)), None)
     taken = taken_from(evidence, group, member.process if member is not None else None)
-    facts += [*work.facts, *([beside] if beside is not None else []), *taken]
     ask = "gputop where" if group.run_id is None else f"gputop where {fixes.shell_join((group.run_id,))}"
     finding = tracked.about(
         group,
         "E10",
         "warning",
-        "possible" if unsure or taken or len(course.seconds) < PARTS else "likely",
-        f"The run slows down: a step takes {course.growth:.1f} times as long as at the beginning",
-        facts,
+        "possible" if unsure or taken else "likely",
+        f"The run slows down: a step takes {growth:.1f} times as long as at the beginning",
+        [*facts, *([beside] if beside is not None else []), *taken],
         "Something grows with the steps: a list that keeps every loss or output, a buffer that is searched completely, a "
-        "log or plot that is rewritten, a graph that is never detached. Or the sequences get longer.",
+        "log or plot that is rewritten, hooks that are registered again, a graph that is never detached. Or the sequences get "
+        "longer.",
         f"{ask}  # run it several times: which line is the "
         "process at?\nhistory.append(loss.item())  # numbers, not tensors; from time to time, not in each step",
         "The work of a step grows on purpose (longer sequences, larger images, episodes that last longer), or another "
@@ -131,6 +181,9 @@ E10 = Rule(
         f"{SLOWER_OF_FEW:g} times, and all pairs if it is less than {MUCH_SLOWER:g} times",
         f"either is {TAKEN_TEXT}, if the run logs rewards, or if it has logged {2 * PARTS_FEW} losses or a few more and the "
         f"last part takes {MUCH_SLOWER:g} times as long as the first",
+        f"or a step takes {SLOWER:g} times as long, and in {RISING:.0%} of all pairs of eighths, the ratio of one phase, or of "
+        f"the time outside all, to the rest of the step rises, by {GROWTH:g} times over {PART_SPAN_S:.0f} s or {MUCH:g} times "
+        "(possible)",
         "of an untracked run, either is possible unless its main thread is mostly seen in a function that computes nothing",
         STAGES_TEXT,
     ),

@@ -24,6 +24,7 @@ from gputop.doctor.rules.pace.other_work import one_does_more, one_prepares
 from gputop.doctor.rules.pace.unequal_rounds import ROUNDS_TEXT, longer_round
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.culprit import (
+    FEW_TEXT,
     INTERRUPTED_OTHERS,
     INTERRUPTED_PER_S,
     SCORE_TEXT,
@@ -83,9 +84,9 @@ F01 = Rule(
     every_s=SELDOM_S,
     threshold=(
         f"{SCORE_TEXT} explained by one rank's data",
-        f"from outside: steps advance, and the main thread of one rank waits in "
-        f"{LATE_SHARE:.0%} of all samples, that of the others in at most {LITTLE_SHARE:.0%}, and they wait for a rank "
-        "(possible)",
+        FEW_TEXT,
+        f"from outside: steps advance, and the main thread of one rank waits in {LATE_SHARE:.0%} of all samples, that of the "
+        f"others in at most {LITTLE_SHARE:.0%}, and they wait for a rank (possible)",
         f"from outside, by stacks: one rank is seen at its data {_SEEN_TO_WAIT}",
     ),
     hides=("D01", "E06", "F04"),
@@ -180,6 +181,7 @@ F02 = Rule(
     every_s=SELDOM_S,
     threshold=(
         f"{SCORE_TEXT} explained by one rank's forward pass; {TAKEN_TEXT}",
+        FEW_TEXT,
         f"the same explained by all parts of one rank's step together, whose main thread others stop {INTERRUPTED_PER_S:.0f} "
         f"times a second; those of the other ranks at most {INTERRUPTED_OTHERS:.0%} as often (likely)",
         f"{ROUNDS_TEXT}, and as many of them between two pauses (possible)",
@@ -298,6 +300,7 @@ F05 = Rule(
     every_s=SELDOM_S,
     threshold=(
         f"{SCORE_TEXT} explained by one rank's work between steps, while its GPU idles (if its times are known)",
+        FEW_TEXT,
         f"from outside, on CPUs: steps advance, the main thread of one rank runs in {RUNS_SHARE:.0%} of all samples, and those "
         f"of the others wait for another thread in {LOCK_SHARE:.0%} (possible)",
         f"from outside, by stacks: one rank is seen at work that neither trains nor prepares data {_SEEN_TO_WAIT}",

@@ -9,7 +9,8 @@ from gputop import units
 from gputop.doctor.evidence import straggling as waits
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import Member, RankGroup
-from gputop.doctor.evidence.straggling import COVERAGE_MIN, SCORE_MIN, WINDOW_STEPS, WINDOWS, Straggling
+from gputop.doctor.evidence.straggling import COVERAGE_MIN, FEW_WINDOW_STEPS, SCORE_MIN, WINDOW_STEPS, WINDOWS, Straggling
+from gputop.doctor.evidence.windows import FEW_SPAN_S
 from gputop.doctor.facts import stated
 from gputop.doctor.facts.calls import wrapped_by
 from gputop.doctor.facts.ddp import averages_by_hand, has_engine
@@ -34,6 +35,7 @@ TAKEN_TEXT = (
 SCORE_TEXT = (
     f"a wait of {SCORE_MIN:.0%} of the step in each of {WINDOWS} windows of {WINDOW_STEPS} steps, {COVERAGE_MIN:.0%} of it"
 )
+FEW_TEXT = f"or the same for one rank in windows of {FEW_WINDOW_STEPS} steps or more, if all take {FEW_SPAN_S:.0f} s (possible)"
 _NAMES = {
     "phase/data": "waiting for data",
     "phase/forward": "forward",
@@ -178,7 +180,7 @@ def waiting(
     pids = [known.pid] if isinstance(known.pid, int) else None
     devices = [known.device] if known.device is not None else None
     severity: Severity = "error" if known.found.score >= SEVERE_SCORE else "warning"
-    confidence: Confidence = "possible" if taken else "likely"
+    confidence: Confidence = "possible" if taken or known.found.is_of_few else "likely"
     if taken:
         cause = (
             f"Other threads or other programs take the cores of rank {known.found.culprit}, and everything takes longer there. "

@@ -62,8 +62,10 @@ def test_a_main_thread_that_hardly_trains_may_prepare_the_data(rule: str, name: 
 def test_the_line_between_the_phases_is_named_where_the_script_was_mostly_seen_there() -> None:
     unseen, seen = verdict(own_work.prepares_between_steps), verdict(own_work.measures_between_steps)
     assert unseen.title == "73% of each step passes in the script's own code while nothing trains"
-    assert seen.title == "69% of each step passes mostly at train.py:57 while nothing trains"
-    assert "in 9 of 15 looks at its stack, it was at train.py:57 in auc_of_everything" in [f.text for f in seen.evidence]
+    assert seen.title == "69% of each step passes mostly in auc_of_everything (train.py:57) while nothing trains"
+    assert "in 9 of 15 looks at its stack, it was in auc_of_everything, mostly at train.py:57" in [
+        f.text for f in seen.evidence
+    ]
     assert "train.py:57" in seen.fix
     assert "DataLoader" not in " ".join([seen.fix, *(fact.text for fact in seen.evidence)]), "its loader is quick"
     apart = [[3, "train.py:57", "f"], [3, "train.py:60", "g"]]

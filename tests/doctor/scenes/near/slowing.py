@@ -68,7 +68,39 @@ layers_thaw = working(run_at(in_stages), *EACH)  # type: ignore[arg-type]
 larger_images = working(run_at(grown), *([[98, 98, 1000, 4096], [170, 180, 1000, 6000], [260, 270, 1000, 9000]]))  # type: ignore[arg-type]
 thaws_all_the_time = working(run_at(grown), *([[at - 8, at, 9 * at, 4096] for at in range(106, 458, 12)]))
 
+CROWD = (1.0, 1.6, 1.1, 1.9, 1.2, 1.7, 1.4, 1.8)
+"""How much longer everything takes on a machine that others use, by eighths of the course."""
+
+
+def crowded(forward_s: Callable[[float], float]) -> Scene:
+    """A run on such a machine, with a forward that takes this long at each share of its course."""
+
+    def part(own_s: Callable[[float], float]) -> Callable[[int, int], float]:
+        def value(rank: int, step: int) -> float:
+            share = (step - BEGIN) / ALL
+            return own_s(share) * CROWD[min(7, int(8 * share))]
+
+        return value
+
+    parts: dict[str, Callable[[float], float]] = {
+        "phase/forward": forward_s,
+        "phase/backward": lambda share: 0.08,
+        "phase/optimizer": lambda share: 0.01,
+    }
+    whole = part(lambda share: 0.01 + sum(own_s(share) for own_s in parts.values()))
+    return run_with(CALM["loss"], step_s=whole, **{name: part(own_s) for name, own_s in parts.items()})  # type: ignore[arg-type]
+
+
+hooks_pile_up = crowded(lambda share: 0.04 + 0.2 * share)
 PAIRS = (
+    Pair("E10", "a machine that gets crowded", crowded(lambda share: 0.1), hooks_pile_up, SECONDS),
+    Pair(
+        "E10",
+        "a forward that grows as its inputs do",
+        working(hooks_pile_up, [BEGIN, BEGIN, 1000, 100], [200, 201, 1000, 600]),
+        hooks_pile_up,
+        SECONDS,
+    ),
     Pair("E10", "a slow hour that passes", slower_hour, slows_down, SECONDS),
     Pair("E10", "another program came", another_program_came, slows_down, SECONDS),
     Pair("E10", "batches that grow", larger_batches, slows_down, SECONDS),
