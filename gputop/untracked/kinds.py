@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 from gputop.jobs.output.follower import Backlog
@@ -106,6 +105,7 @@ IN_WINDOWS = {"tmux": "its output in tmux", "screen": "its output in screen"}
 """The labels of what it prints to a window, by the window's program."""
 KINDS = (TENSORBOARD, WANDB, MLFLOW, MLFLOW_DATABASE, TABLE, JSON_LINES, TRAINER_STATE)
 _NAME = re.compile("|".join(f"({kind.pattern})" for kind in KINDS))
+"""A search looks at thousands of names, and nearly all are those of other files. The patterns have no groups of their own."""
 ORDER = (
     *(kind.label for kind in (TENSORBOARD, WANDB, MLFLOW, TABLE, JSON_LINES)),
     OUTPUT,
@@ -116,12 +116,8 @@ ORDER = (
 """If a run has several curves, the first in this order is its own."""
 
 
-@lru_cache(maxsize=16_384)
 def kind_of(name: str) -> Kind | None:
-    """Return the kind of a file, judging by its name; None if gputop does not read it.
-
-    Cached, because the same folders are searched every few seconds, for each run that works in them.
-    """
+    """Return the kind of a file, judging by its name; None if gputop does not read it."""
     found = _NAME.fullmatch(name)
     return None if found is None or found.lastindex is None else KINDS[found.lastindex - 1]
 

@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -178,7 +177,6 @@ def _listed(folder: str, here: os.stat_result, most: int) -> _Listed:
     return found
 
 
-@lru_cache(maxsize=16_384)
 def _steps(name: str) -> int:
     """Return how unlikely a folder of this name is to hold a run's files: 0, 1, or more than any search accepts."""
     return UNLIKELY_MAX + 1 if _PASSED_OVER.fullmatch(name) else int(not _LIKELY.fullmatch(name))

@@ -8,7 +8,7 @@ from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact
-from gputop.whereabouts.activities import Activity
+from gputop.whereabouts.records import Activity
 
 SPAN_S = 40.0
 LOOKS_MIN = 20
