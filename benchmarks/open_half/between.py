@@ -28,6 +28,8 @@ PROGRAMS: tuple[Program, ...] = (
     Program(_case("wer-on-the-way", ("D01", "E07")), with_python("wer_on_the_way")),
     # The longer it trains, the longer each takes.
     Program(_case("auc-so-far", ("E10", "E07"), acceptable=("D01",)), with_python("auc_so_far")),
+    # A beam search in plain Python, for each line of the validation set.
+    Program(_case("words-after-each-epoch", ("E07",), acceptable=("B13",)), with_python("words_after_each_epoch")),
     Program(_case("healthy-counts-on-the-way"), with_python("counts_on_the_way")),
     # ---- one of two ranks
     # It takes longer and longer, so that the run does.

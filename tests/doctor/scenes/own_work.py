@@ -79,6 +79,21 @@ def few_long_steps(second: int) -> Snapshot:
     return one_step_in_three_seconds(tracked.single(second, {"loader": None}, metrics=metrics, devices=devices), second)
 
 
+def calm(second: int) -> Snapshot:
+    """Of a step, 5% belong to no phase."""
+    return measures_between_steps(second, 0.01, [])
+
+
+_SEARCHES = replace(_WORDS, function="beam_search")
+PAUSES: tuple[tuple[str, Scene], ...] = (
+    ("half of the time in a metric, again and again", seen_at(calm, *_TRAINS * 4, *[_SEARCHES] * 8)),
+)
+NO_PAUSES: tuple[tuple[str, Scene], ...] = (
+    ("a fifth of the time", seen_at(calm, *_TRAINS * 8, *[_SEARCHES] * 4)),
+    ("in the function that trains", seen_at(calm, *_TRAINS * 4, *[Doing("other", "train.py:44", "main")] * 8)),
+)
+
+
 def plays_an_environment(second: int) -> Snapshot:
     shot = prepares_between_steps(second)
     (run,) = shot.runs

@@ -191,9 +191,7 @@ def test_a_process_that_is_gone_raises(processes: Processes) -> None:
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 14), reason="no known layout of this Python")
-def test_only_a_process_of_this_user_is_read_for_what_it_does(
-    processes: Processes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_a_process_of_this_user_is_read_for_what_it_does(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
     child, _ = processes.ready()
 
     def found(reader: HostReader, runs: dict[int, tuple[str, int]]) -> Process:

@@ -11,7 +11,7 @@ from gputop.doctor.facts.one_by_one import averages_one_by_one
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import tracked
-from gputop.doctor.rules.support.beside import seen_beside
+from gputop.doctor.rules.support.beside import WORLDS, seen_beside
 from gputop.doctor.rules.support.outside_phases import share_outside
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
 from gputop.doctor.rules.support.shared import utilization
@@ -27,8 +27,6 @@ HOLD_S = 10.0
 SEEN_MIN = 3
 SEEN_SHARE = 0.6
 """A line is named if the script was seen there this often, and in this share of all looks at its own code (our choice)."""
-_WORLDS = ("reward", "return", "episod")
-"""Metrics of runs whose environment rightly takes most of the time."""
 
 
 def own_work(evidence: Evidence, group: RankGroup) -> Judgement:
@@ -130,6 +128,6 @@ def _seen_at(rank: Rank) -> _Seen | None:
 
 def _own_share(evidence: Evidence, group: RankGroup, rank: Rank) -> tuple[float, float] | None:
     """Return the share and the seconds of a typical step outside all phases; None if an environment takes them."""
-    if any(word in name.lower() for name in rank.metrics for word in _WORLDS):
+    if any(word in name.lower() for name in rank.metrics for word in WORLDS):
         return None
     return share_outside(evidence, group, rank)

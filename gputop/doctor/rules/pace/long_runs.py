@@ -32,6 +32,8 @@ from gputop.doctor.rules.pace.saves import (
 )
 from gputop.doctor.rules.pace.steady_files import WRITTEN_MIN_BYTES, writes_all_the_time
 from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support.beside import PAUSES_SHARE as BESIDE_SHARE
+from gputop.doctor.rules.support.beside import pauses_beside
 from gputop.doctor.rules.support.kept_graphs import GRAPHS_TEXT, keeps_graphs
 from gputop.doctor.rules.support.renewed import begins_anew
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
@@ -253,6 +255,7 @@ _JUDGES = (
     pauses_while_it_writes,
     evaluates_longer,
     pauses_by_stack,
+    pauses_beside,
     pauses_before_evaluations,
     writes_all_the_time,
 )
@@ -289,6 +292,8 @@ E07 = Rule(
         f"{other_work.LONG_SPANS_S[-1]:.0f} s",
         f"by the same stacks: other work that neither trains nor prepares data takes {PAUSE_SHARE:.0%} in pauses of several "
         f"looks, or metrics, files, drawing, logging or garbage {other_work.WORK_SHARE:.0%} in any (possible)",
+        f"by stacks, a tracked rank is in one function that computes nothing in {BESIDE_SHARE:.0%} of all looks, repeatedly, "
+        "and not within its steps (possible)",
         f"a process of the run writes {bytes_text(int(WRITTEN_MIN_BYTES))}/s for {SPAN_S:.0f} s, and hardly reads, while steps "
         "advance (possible)",
     ),

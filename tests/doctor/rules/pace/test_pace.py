@@ -59,6 +59,18 @@ def test_a_main_thread_that_hardly_trains_may_prepare_the_data(rule: str, name: 
     assert "its backward threads use 2% at most" in [fact.text for fact in finding.evidence]
 
 
+@pytest.mark.parametrize(("name", "scene"), own_work.PAUSES, ids=[row[0] for row in own_work.PAUSES])
+def test_pauses_between_steps_are_named_by_the_function_that_stacks_show(name: str, scene: Scene) -> None:
+    (finding,) = play(scene, 60)[-1]
+    assert (finding.id, finding.confidence) == ("E07", "possible")
+    assert finding.title == "The loop pauses again and again in beam_search (wer.py:12): 50% of the time"
+
+
+@pytest.mark.parametrize(("name", "scene"), own_work.NO_PAUSES, ids=[row[0] for row in own_work.NO_PAUSES])
+def test_what_is_no_pause_is_left_alone(name: str, scene: Scene) -> None:
+    assert not any(ids(found) for found in play(scene, 60))
+
+
 def test_the_line_between_the_phases_is_named_where_the_script_was_mostly_seen_there() -> None:
     unseen, seen = verdict(own_work.prepares_between_steps), verdict(own_work.measures_between_steps)
     assert unseen.title == "73% of each step passes in the script's own code while nothing trains"
