@@ -19,8 +19,8 @@ METRICS_FULL = 16
 """Up to this many metrics of ranks keep all their buckets, 5 MiB together; with more, each keeps a half, a quarter, etc."""
 METRIC_BUCKETS_MIN = 256
 """A metric keeps at least this many buckets, however many metrics there are."""
-ENDED_RUNS_KEPT = 20
-"""How many runs that the stream no longer lists keep their metrics."""
+ENDED_RUNS_KEPT = 10
+"""How many runs that the stream no longer lists keep their metrics. The screen compares eight, and asks again for others."""
 
 
 class Places:

@@ -74,7 +74,7 @@ def column_end(time: float, seconds: float) -> float:
     return (time // seconds + 1) * seconds
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=128)
 def _past_means(series: Series, end: float, seconds: float, count: int) -> tuple[float | None, ...]:
     return tuple(_means(series, end, seconds, count))
 
@@ -88,7 +88,7 @@ def row_of_means(means: Sequence[float | None], ascii_only: bool = False) -> Lin
     return (*past, *newest)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=128)
 def _row_of_percents(means: tuple[float | None, ...], ascii_only: bool) -> Line:
     return row_of_past([None if mean is None else mean / 100 for mean in means], ascii_only)
 
