@@ -93,8 +93,9 @@ def is_library(path: str) -> bool:
 
 
 def own_call(calls: Sequence[Call]) -> Call | None:
-    """Return the innermost call of the user's own code."""
-    return next((call for call in calls if not is_library(call.path)), None)
+    """Return the innermost call of the user's own code, of a comprehension or lambda the one around it."""
+    own = [call for call in calls if not is_library(call.path)]
+    return next((call for call in own if call.function == "<module>" or call.function[:1] != "<"), own[0] if own else None)
 
 
 def doing(calls: Sequence[Call], text: str | None = None) -> Doing:

@@ -107,6 +107,8 @@ def test_the_innermost_line_of_the_user_s_own_code_is_named() -> None:
     assert doing([LINEAR, *MODULE, own(5, "forward"), LOOP, MAIN]) == Doing("forward", "parts.py:5", "forward")
     assert doing([*BACKWARD, LOOP, MAIN]) == Doing("backward", "train.py:60", "main")
     assert doing(LOADER) == Doing("data"), "none of it is on the stack"
+    inner = [own(8, "<genexpr>", is_generator=True), own(7, "macro")]
+    assert doing([*inner, LOOP, MAIN]) == Doing("other", "parts.py:7", "macro"), "it is that of the function"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import itertools
 import math
 import re
 from collections import Counter, deque
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from gputop.process import Process, ProcessKey
@@ -105,9 +105,8 @@ class Pauses:
 
     @property
     def last(self) -> bool:
-        """Whether they last longer than one look: fewer begin than if they were scattered among the looks by chance."""
-        scattered = len(self.looks) * self.share * (1 - self.share)
-        return len(self.lengths) <= LASTING * scattered
+        """Whether they last longer than one look, as ``lasting`` says."""
+        return lasting(self.lengths, len(self.looks))
 
     @property
     def mostly(self) -> Doing | None:
@@ -117,6 +116,12 @@ class Pauses:
             return None
         activity = Counter(look.activity for look in paused).most_common(1)[0][0]
         return Counter(look for look in paused if look.activity == activity).most_common(1)[0][0]
+
+
+def lasting(lengths: Sequence[int], looks: int) -> bool:
+    """Return whether fewer pauses began than if their looks were scattered among all looks by chance."""
+    share = sum(lengths) / max(1, looks)
+    return len(lengths) <= LASTING * looks * share * (1 - share)
 
 
 def _lengths(does: Iterable[bool]) -> list[int]:

@@ -276,10 +276,7 @@ MEETS = Doing("collective", "train.py:60", "fit", "dist.barrier()")
         (
             "G01",
             standing_at(scenes.stops_and(always("socket")), POSTS),
-            [
-                "in 100% of the looks at its stack, the main thread of process 4000 was at train.py:25 in post: "
-                "`return s.recv(16)`"
-            ],
+            ["the main thread of process 4000 was at train.py:25 in post: `return s.recv(16)`"],
         ),
         ("G01", standing_at(scenes.hangs, MEETS, POSTS), ["train.py:60 in fit: `dist.barrier()`", "train.py:25 in post"]),
         ("G01", standing_at(scenes.locked(scenes.one_stops, 41), POSTS), ["train.py:25 in post"]),

@@ -7,7 +7,7 @@ after the calls that queue them, so its utilization counts, too.
 from __future__ import annotations
 
 from gputop.doctor.evidence import windows
-from gputop.doctor.evidence.doings import COMPUTES, Seen
+from gputop.doctor.evidence.doings import COMPUTES, Seen, lasting
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.findings import fixes, words
@@ -45,6 +45,8 @@ BESIDE_SHARE = 0.5
 """Share of the time in one function that computes nothing, from which this function explains a slow step (our choice)."""
 BUSY_PERCENT = 60.0
 """Busier GPUs do not wait for the main threads (our choice)."""
+WRITTEN_SURE_BYTES = 2**29
+"""Within a minute: a small model that is kept at its best writes less (our choice)."""
 _PAUSES: tuple[tuple[Activity, float, float, float], ...] = (
     ("checkpoint", PAUSE_SHARE, PAUSE_SURE_SHARE, 1.0),
     ("evaluation", EVALUATION_SHARE, EVALUATION_SHARE, EVALUATION_MAX_SHARE),
@@ -146,11 +148,19 @@ def pauses_by_stack(evidence: Evidence, group: RankGroup) -> Judgement:
                 if share_min <= share <= share_max and seen.trains and repeated(lengths, times_min):
                     late = late_by_stack(evidence, group)
                     waited_for = late if late is not None and late.member is member else None
-                    return Suspicion(_pauses(group, member, seen, activity, share >= share_sure, waited_for), 3.0)
+                    sure = share >= share_sure and (activity != "checkpoint" or _is_no_trifle(evidence, member, seen))
+                    return Suspicion(_pauses(group, member, seen, activity, sure, waited_for), 3.0)
     pause = pause_of(evidence, group)
     if pause is None or late_by_stack(evidence, group) is not None:
         return None
     return Suspicion(_works(group, pause), 3.0)
+
+
+def _is_no_trifle(evidence: Evidence, member: Member, seen: Seen) -> bool:
+    """Return whether checkpoints take long, or are large: of a toy, the best model may be saved in each of its quick steps."""
+    assert member.process is not None
+    written = evidence.still.moved_bytes(member.process)[1]
+    return lasting(seen.lengths("checkpoint"), len(seen.looks)) or written >= WRITTEN_SURE_BYTES
 
 
 def _works(group: RankGroup, pause: Pause) -> Finding:

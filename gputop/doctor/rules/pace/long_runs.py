@@ -17,7 +17,7 @@ from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.rules.pace import other_work
-from gputop.doctor.rules.pace.by_stack import pauses_by_stack
+from gputop.doctor.rules.pace.by_stack import WRITTEN_SURE_BYTES, pauses_by_stack
 from gputop.doctor.rules.pace.other_work import EVALUATION_MAX_SHARE, EVALUATION_SHARE, PAUSE_SHARE, PAUSE_SURE_SHARE
 from gputop.doctor.rules.pace.own_times import PAUSES_SHARE, evaluates_longer, pauses_before_evaluations
 from gputop.doctor.rules.pace.saves import (
@@ -287,7 +287,8 @@ E07 = Rule(
         "evaluations take longer than training, according to the run's own numbers; or, untracked, the pauses before their "
         f"results take {PAUSES_SHARE:.0%} of the time (possible)",
         f"from outside, by the stacks of the main threads: checkpoints take {PAUSE_SHARE:.0%} of all looks (likely from "
-        f"{PAUSE_SURE_SHARE:.0%}), or evaluations {EVALUATION_SHARE:.0%} to {EVALUATION_MAX_SHARE:.0%} (likely), repeatedly: "
+        f"{PAUSE_SURE_SHARE:.0%}, if they last or {bytes_text(WRITTEN_SURE_BYTES)} a minute are written), or evaluations "
+        f"{EVALUATION_SHARE:.0%} to {EVALUATION_MAX_SHARE:.0%} (likely), repeatedly: "
         f"{other_work.TIMES_MIN} times in {other_work.SPAN_S:.0f} s, or {other_work.TIMES_LONG_MIN} times in up to "
         f"{other_work.LONG_SPANS_S[-1]:.0f} s",
         f"by the same stacks: other work that neither trains nor prepares data takes {PAUSE_SHARE:.0%} in pauses of several "
