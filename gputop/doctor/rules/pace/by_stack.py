@@ -25,6 +25,7 @@ from gputop.doctor.rules.pace.other_work import (
     WORKS,
     Late,
     Pause,
+    growth_of,
     late_by_stack,
     name_of,
     pause_of,
@@ -98,8 +99,8 @@ def works_beside(evidence: Evidence, group: RankGroup) -> Judgement:
     fact = busy_beside(evidence, group)
     if fact is None or not _gpus_wait(evidence, group) or pause_of(evidence, group) is not None:
         return None
-    if all(seen.pauses.last for _, seen in seen_of_all(evidence, group)):
-        return None  # no step waits: E07 judges once enough pauses were seen
+    if all(seen.pauses.last for _, seen in seen_of_all(evidence, group)) or growth_of(evidence, group) is not None:
+        return None  # no step waits: E07 judges once enough pauses were seen; or E10 does
     finding = tracked.about(
         group,
         "D01",
@@ -151,7 +152,7 @@ def pauses_by_stack(evidence: Evidence, group: RankGroup) -> Judgement:
                     sure = share >= share_sure and (activity != "checkpoint" or _is_no_trifle(evidence, member, seen))
                     return Suspicion(_pauses(group, member, seen, activity, sure, waited_for), 3.0)
     pause = pause_of(evidence, group)
-    if pause is None or late_by_stack(evidence, group) is not None:
+    if pause is None or late_by_stack(evidence, group) is not None or growth_of(evidence, group) is not None:
         return None
     return Suspicion(_works(group, pause), 3.0)
 

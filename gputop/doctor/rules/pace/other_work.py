@@ -41,6 +41,10 @@ LATE_SHARE, LITTLE_SHARE = 0.3, 0.15
 """The rank that the others wait for is seen at work that trains nothing this often, and they hardly ever (our choice)."""
 WAITS_FACTOR = 0.6
 """Most of this time, the others must be seen where ranks wait for each other: in backward, or a collective (our choice)."""
+GROWTH_LOOKS_MIN = 45
+GROWTH_MIN, GROWN_SHARE = 0.35, 0.4
+"""By so much the share of a function that computes nothing grows from the first third of the looks to the last, and so much it
+is there. Of 15 looks each, chance makes two shares differ that much in 3% of all cases (our choice)."""
 _POLICIES = ("reward", "return", "episod")
 EVALUATE_LESS = (
     "if step % 1000 == 0: evaluate(...)  # less often, or on a part of the validation set\n"
@@ -96,6 +100,7 @@ _LESS_OFTEN = "if step % 1000 == 0: ...  # less often; or in another thread or p
 WORKS: Mapping[Activity, _Work] = {
     "checkpoint": _Work("Checkpoints take", "wrote checkpoints", SAVE_FIX),
     "evaluation": _Work("Evaluations take", "evaluated", EVALUATE_LESS),
+    "forward": _Work("Calls of the model take", "called the model", EVALUATE_LESS),
     "files": _Work("Writing files takes", "wrote files", _LESS_OFTEN),
     "memory": _Work(
         "Collecting memory takes",
@@ -116,6 +121,30 @@ _IN_EACH_STEP: frozenset[Activity] = frozenset(("files", "memory", "metrics", "r
 """What is no data that a step waits for, even if each step does it."""
 
 
+class Growth(NamedTuple):
+    """A function that computes nothing and takes more and more of the time."""
+
+    member: Member
+    at: Doing
+    shares: tuple[float, float, float]
+    """Its share of the looks in each third."""
+
+
+def growth_of(evidence: Evidence, group: RankGroup) -> Growth | None:
+    """Return the function of the user's own code that computes nothing and takes more of the looks in each third of them."""
+    for span_s in LONG_SPANS_S:
+        for member, seen in seen_of_all(evidence, group, span_s):
+            beside = seen.mostly_beside()
+            if beside is None or len(seen.looks) < GROWTH_LOOKS_MIN or not seen.trains:
+                continue
+            third = len(seen.looks) // 3
+            parts = seen.looks[:third], seen.looks[third:-third], seen.looks[-third:]
+            first, middle, last = (sum(look.function == beside[0].function for look in part) / len(part) for part in parts)
+            if last >= GROWN_SHARE and last - first >= GROWTH_MIN and first <= middle <= last:
+                return Growth(member, beside[0], (first, middle, last))
+    return None
+
+
 class Late(NamedTuple):
     """A rank that does other work while the others wait for it."""
 
@@ -133,21 +162,25 @@ def late_by_stack(evidence: Evidence, group: RankGroup) -> Late | None:
         found = seen_of_all(evidence, group, span_s)
         if len(found) < 2:
             continue
-        for aside in (_at_data, _at_work):
+        for aside in (_at_data, _at_work, _at_model):
             shares = [(aside(seen), member, seen) for member, seen in found]
             (share, times, at), member, seen = max(shares, key=lambda item: item[0][0])
             rest = [item for item in shares if item[1] is not member]
             little = max(item[0][0] for item in rest)
-            if at is None or share < LATE_SHARE or little > LITTLE_SHARE or not all(looks.trains for _, _, looks in rest):
+            if at is None or share < LATE_SHARE or not all(looks.trains for _, _, looks in rest):
                 continue
-            waits = min(item[2].share(*_MEETS) for item in rest) - seen.share(*_MEETS)
+            if little > (share - LATE_SHARE if aside is _at_model else LITTLE_SHARE):
+                continue
+            meets = _meets(at)
+            waits = min(item[2].share(*meets) for item in rest) - seen.share(*meets)
             if waits >= WAITS_FACTOR * (share - little) and times >= TIMES_LONG_MIN:
                 return Late(member, seen, at, share, tuple((other, looks) for _, other, looks in rest))
     return None
 
 
-_MEETS: tuple[Activity, ...] = ("backward", "collective")
-"""Where ranks wait for each other."""
+def _meets(at: Doing) -> tuple[Activity, ...]:
+    """Return where the others wait. If a rank only calls the model for longer, only a collective shows that they wait."""
+    return ("collective",) if at.activity == "forward" else ("backward", "collective")
 
 
 def _at_data(seen: Seen) -> tuple[float, int, Doing | None]:
@@ -158,6 +191,11 @@ def _at_data(seen: Seen) -> tuple[float, int, Doing | None]:
 
 def _at_work(seen: Seen) -> tuple[float, int, Doing | None]:
     return seen.pauses.share, len(seen.pauses.lengths), seen.pauses.mostly
+
+
+def _at_model(seen: Seen) -> tuple[float, int, Doing | None]:
+    found = seen.mostly_at("forward")
+    return seen.share("forward"), seen.times("forward"), found[0] if found is not None else None
 
 
 def one_prepares(evidence: Evidence, group: RankGroup) -> Judgement:
@@ -219,8 +257,10 @@ def waits_of_others(late: Late) -> list[Fact]:
     facts = []
     for member, seen in late.others[:3]:
         assert member.process is not None
-        share, its = seen.share(*_MEETS), late.seen.share(*_MEETS)
-        text = f"the main thread of {name_of(member)} was in backward or a collective in {share:.0%}, and that of "
+        meets = _meets(late.at)
+        share, its = seen.share(*meets), late.seen.share(*meets)
+        place = "backward or a collective" if len(meets) > 1 else "a collective"
+        text = f"the main thread of {name_of(member)} was in {place} in {share:.0%}, and that of "
         text += f"{name_of(late.member)} in {its:.0%}"
         facts.append(Fact(text, round(share, 2), f"/proc/{member.process.pid}/mem"))
     return facts

@@ -13,6 +13,7 @@ from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings import fixes
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.pace.by_stack import busy_beside
+from gputop.doctor.rules.pace.other_work import GROWN_SHARE, GROWTH_LOOKS_MIN, GROWTH_MIN, growth_of, name_of
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.beside import seen_beside
 from gputop.doctor.rules.support.culprit import TAKEN_TEXT, taken_from
@@ -67,6 +68,10 @@ class _Course(NamedTuple):
 
 def slows_down(evidence: Evidence, group: RankGroup) -> Judgement:
     """E10: steps take longer and longer from one part of the run to the next."""
+    return _by_pace(evidence, group) or _by_stacks(evidence, group)
+
+
+def _by_pace(evidence: Evidence, group: RankGroup) -> Judgement:
     ranks = logged.ranks_of(group)
     if not ranks:
         return None
@@ -158,6 +163,38 @@ def _suspicion(
     return Suspicion(finding, 5.0)
 
 
+def _by_stacks(evidence: Evidence, group: RankGroup) -> Judgement:
+    """Judge an untracked run by a function that computes nothing and takes more and more of its time."""
+    growth = growth_of(evidence, group)
+    if growth is None:
+        return None
+    at, name = growth.at, name_of(growth.member)
+    first, middle, last = (f"{share:.0%}" for share in growth.shares)
+    finding = tracked.about(
+        group,
+        "E10",
+        "warning",
+        "possible",
+        f"The run may slow down: {at.function} took {first} of the time, and now takes {last}",
+        [
+            Fact(
+                f"the main thread of {name} was in {at.function} in {first}, {middle} and {last} of the looks at its stack, in "
+                "each third of them",
+                round(growth.shares[-1], 2),
+                f"/proc/{growth.member.pid}/mem",
+            ),
+            Fact(f"mostly at {at.place}", at.line, "as above"),
+        ],
+        "Something grows with the steps and is processed completely each time: a list that keeps every prediction, a metric "
+        "that is never reset, a log or plot that is rewritten.",
+        "metric.reset()  # after each epoch; and in a step, only the new batch\n"
+        "history.append(loss.item())  # numbers, not tensors; from time to time, not in each step",
+        "It takes longer on purpose, or only lately: a cache that was filled at first.",
+        pids=None if growth.member.pid is None else (growth.member.pid,),
+    )
+    return Suspicion(finding, 5.0)
+
+
 E10 = Rule(
     id="E10",
     order=2810,
@@ -185,6 +222,8 @@ E10 = Rule(
         f"the time outside all, to the rest of the step rises, by {GROWTH:g} times over {PART_SPAN_S:.0f} s or {MUCH:g} times "
         "(possible)",
         "of an untracked run, either is possible unless its main thread is mostly seen in a function that computes nothing",
+        f"by its stacks: a function that computes nothing takes more of the looks in each third of {GROWTH_LOOKS_MIN} or more, "
+        f"by {GROWTH_MIN:.0%} in all, and {GROWN_SHARE:.0%} in the last (possible)",
         STAGES_TEXT,
     ),
     estimated=True,

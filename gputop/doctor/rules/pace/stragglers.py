@@ -304,6 +304,7 @@ F05 = Rule(
         f"from outside, on CPUs: steps advance, the main thread of one rank runs in {RUNS_SHARE:.0%} of all samples, and those "
         f"of the others wait for another thread in {LOCK_SHARE:.0%} (possible)",
         f"from outside, by stacks: one rank is seen at work that neither trains nor prepares data {_SEEN_TO_WAIT}",
+        f"or one rank is seen in calls of the model {other_work.LATE_SHARE:.0%} more often, and the others in collectives",
         f"either is {TAKEN_TEXT}",
     ),
     hides=("E06", "F04"),

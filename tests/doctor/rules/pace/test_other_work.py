@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -51,7 +52,7 @@ def found(scene: Scene, seconds: int = SECONDS) -> Sequence[Finding]:
     shown: Sequence[Finding] = ()
     for second in range(seconds):
         shown = doctor.observe(scene(second))
-    return [item for item in shown if item.id in ("D01", "E07", "F01", "F02", "F05")]
+    return [item for item in shown if item.id in ("D01", "E07", "E10", "F01", "F02", "F05")]
 
 
 def test_work_for_which_a_loop_pauses_every_half_a_minute_is_named_with_its_line() -> None:
@@ -120,6 +121,27 @@ def test_a_rank_that_prepares_its_data_is_named_if_the_others_wait_for_it() -> N
     assert finding.title == "All ranks wait for rank 1, which prepares or awaits its data"
 
 
+def test_a_rank_that_calls_the_model_alone_is_named_if_the_others_wait_in_a_collective() -> None:
+    at = Doing("forward", "train.py:45", "<module>", "mae = sum(...)")
+    (finding,) = found(ranks(lambda second: at if second % 10 > 3 else computes(second), pausing("collective", 6, 10)))
+    assert (finding.id, finding.confidence) == ("F05", "possible")
+    assert finding.title.startswith("All ranks wait for rank 0: calls of the model take 8")
+    assert "rank 1 was in a collective in 60%, and that of rank 0 in 0%" in finding.evidence[1].text
+
+
+def growing(until: int, every: int) -> Look:
+    """A function takes one more second of each round every so many rounds, until it takes so many."""
+    at = Doing("other", "train.py:31", "macro", "fp = sum(p == c != g for p, g in pairs)")
+    return lambda second: at if second % 10 < min(until, second // (10 * every)) else computes(second)
+
+
+def test_a_function_that_takes_more_and_more_of_the_time_slows_a_run_down() -> None:
+    (finding,) = found(ranks(growing(9, 2)))
+    assert (finding.id, finding.confidence) == ("E10", "possible")
+    assert re.fullmatch(r"The run may slow down: macro took 1\d% of the time, and now takes 5\d%", finding.title)
+    assert finding.evidence[1].text == "mostly at train.py:31 in macro: `fp = sum(p == c != g for p, g in pairs)`"
+
+
 HEALTHY = {
     "writes a short report": ranks(pausing("files", 2, 12)),
     "did other work before it trained": ranks(lambda second: OWN if second < 60 else computes(second)),
@@ -130,6 +152,10 @@ HEALTHY = {
     ),
     "paused twice": ranks(lambda second: OWN if second % 60 in range(30, 45) and second < 120 else computes(second)),
     "paused once for long": ranks(lambda second: OWN if 30 < second < 90 or second in (100, 110, 120) else computes(second)),
+    "has a larger stage, and the other waits in backward": ranks(
+        lambda second: Doing("forward") if second % 10 > 3 else computes(second), pausing("backward", 6, 10)
+    ),
+    "does a little more": ranks(growing(2, 3)),
     "searches, and trains now and then": ranks(pausing(OWN, 27, 30)),
     "reports a return": ranks(pausing(OWN, 10, 30), metrics={"loss": 1.0, "mean_return": 3.0}),
     "computes its metrics quickly": ranks(in_each_step("metrics", "forward", "backward", "forward", "backward")),
