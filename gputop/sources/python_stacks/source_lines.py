@@ -1,7 +1,8 @@
 """Reads the source line that another process executes, from the user's own file, for as long as it is the file that was loaded.
 
 A file is read if it belongs to the process's user, is a regular file of moderate size, and has not changed since the process
-started. Long strings are left out of a line, because they may be secrets.
+started. It may be on a file system that hangs, so it is read on a thread of its own. Long strings are left out of a line,
+because they may be secrets.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import threading
 from contextlib import suppress
 
 from gputop.terminal_text import strip_controls
@@ -35,15 +37,21 @@ class SourceLines:
         self._pid = pid
         self._started_at = started_at
         self._known: dict[tuple[str, int], str | None] = {}
+        self._reading: threading.Thread | None = None
 
     def text(self, path: str, line: int) -> str | None:
-        """Return what a line of a file says, as the process sees the file; None if that is not known."""
+        """Return what a line of a file says, as the process sees the file; None if that is not known, or not yet."""
         key = path, line
-        if key not in self._known:
+        if key not in self._known and (self._reading is None or not self._reading.is_alive()):
             if len(self._known) >= LINES_MAX:
                 self._known.clear()
-            self._known[key] = self._read(path, line)
-        return self._known[key]
+            self._reading = threading.Thread(target=self._note, args=key, daemon=True, name="source-lines")
+            with suppress(RuntimeError):  # no thread can be started
+                self._reading.start()
+        return self._known.get(key)
+
+    def _note(self, path: str, line: int) -> None:
+        self._known[path, line] = self._read(path, line)
 
     def _read(self, path: str, line: int) -> str | None:
         seen = f"/proc/{self._pid}/root{path}" if path.startswith("/") else f"/proc/{self._pid}/cwd/{path}"

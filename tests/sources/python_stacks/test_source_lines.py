@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from pathlib import Path
 
@@ -25,21 +26,46 @@ def lines() -> SourceLines:
     return SourceLines(os.getpid(), time.time() + LATER_S)
 
 
+def read(found: SourceLines, path: str, line: int) -> str | None:
+    """Ask for a line, and again once it has been read, perhaps after another one."""
+    for _ in range(2):
+        found.text(path, line)
+        for thread in threading.enumerate():
+            if thread.name == "source-lines":
+                thread.join(20)
+    return found.text(path, line)
+
+
 def test_a_line_of_the_user_s_own_file_is_read(script: Path) -> None:
     found = lines()
-    assert found.text(str(script), 3) == "gc.collect()"
-    assert [found.text(str(script), line) for line in (0, 2, 4, 5)] == [None] * 4
+    assert read(found, str(script), 3) == "gc.collect()"
+    assert [read(found, str(script), line) for line in (0, 2, 4, 5)] == [None] * 4
     script.unlink()
     assert found.text(str(script), 3) == "gc.collect()", "it is remembered"
 
 
+def test_a_file_system_that_hangs_holds_up_nobody(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, goes_on = os.lstat, threading.Event()
+
+    def hangs(path: str) -> os.stat_result:
+        goes_on.wait(60)
+        return real(path)
+
+    monkeypatch.setattr(os, "lstat", hangs)
+    found = lines()
+    assert [found.text(str(script), line) for line in (1, 3, 1)] == [None] * 3
+    assert sum(thread.name == "source-lines" for thread in threading.enumerate()) == 1
+    goes_on.set()
+    assert read(found, str(script), 3) == "gc.collect()"
+
+
 def test_a_relative_path_begins_where_the_process_is(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(script.parent)
-    assert lines().text("train.py", 1) == "import gc"
+    assert read(lines(), "train.py", 1) == "import gc"
 
 
 def test_a_file_that_has_changed_since_the_process_started_is_not_quoted(script: Path) -> None:
-    assert SourceLines(os.getpid(), time.time() - LATER_S).text(str(script), 1) is None
+    assert read(SourceLines(os.getpid(), time.time() - LATER_S), str(script), 1) is None
 
 
 def test_what_is_no_moderate_file_of_the_user_is_left_alone(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,9 +75,9 @@ def test_what_is_no_moderate_file_of_the_user_is_left_alone(script: Path, monkey
     (folder / "large.py").write_bytes(b"x = 1\n" * (FILE_MAX_BYTES // 6 + 1))
     (folder / "wide.py").write_bytes(b"x" * 5000)
     for name in ("pipe.py", "link.py", "large.py", "wide.py", "missing.py", "."):
-        assert lines().text(str(folder / name), 1) is None, name
+        assert read(lines(), str(folder / name), 1) is None, name
     for path in ("/dev/null", "<string>", "<frozen runpy>", "with\0zero"):
-        assert lines().text(path, 1) is None, path
+        assert read(lines(), path, 1) is None, path
     real = os.fstat
 
     def of_another_user(handle: int) -> os.stat_result:
@@ -60,7 +86,7 @@ def test_what_is_no_moderate_file_of_the_user_is_left_alone(script: Path, monkey
         return os.stat_result(found)
 
     monkeypatch.setattr(os, "fstat", of_another_user)
-    assert lines().text(str(script), 1) is None
+    assert read(lines(), str(script), 1) is None
 
 
 @pytest.mark.parametrize(
