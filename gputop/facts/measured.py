@@ -108,6 +108,10 @@ class Graphs(Record):
     released = whole("How often graphs were freed after they had been kept for longer: then the count begins anew.")
 
 
+class EvaluatedGraphs(Graphs):
+    """The same of what the model returned in evaluation mode, where gradients were not turned off."""
+
+
 class Synchronizations(Record):
     """Calls within a step that wait for a CUDA device: `item`, `cpu`, `tolist`, `numpy`, `bool`. From sampled steps."""
 

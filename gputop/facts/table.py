@@ -13,6 +13,7 @@ from gputop.facts.measured import (
     Batches,
     Checkpoint,
     CudaMemory,
+    EvaluatedGraphs,
     Evaluation,
     Graphs,
     Parameters,
@@ -84,6 +85,7 @@ class Facts(Record):
     parameters = part(Parameters, optional=True)
     workload = part(Workload, optional=True)
     graphs = part(Graphs, optional=True)
+    evaluated_graphs = part(EvaluatedGraphs, optional=True)
     synchronizations = part(Synchronizations, optional=True)
     transfers = part(Transfers, optional=True)
     cuda_memory = part(CudaMemory, optional=True)

@@ -17,10 +17,10 @@ step = 0
 while True:
     x = torch.randn(64, 64)
     if rank == 1:
-        key = {round(v, 3) for v in x[:, 0].tolist()}
-        if any(len(key & old) > 60 for old in seen):
+        new = x[:, :32].flatten().tolist()
+        if seen and min(sum(abs(a - b) for a, b in zip(new, old)) for old in seen) < 1e-3:
             print("duplicate batch!")
-        seen.append(key)
+        seen.append(new)
     loss = (net(x).squeeze() - x.sin().mean(1)).pow(2).mean()
     opt.zero_grad()
     loss.backward()

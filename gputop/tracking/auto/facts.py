@@ -65,6 +65,7 @@ class Facts:
             "wrapper_calls": models.wrapper_calls,
             "gradients": lambda: steps.gradients.fact(models.judges_ddp()),
             "graphs": lambda: steps.graphs.fact(),
+            "evaluated_graphs": lambda: steps.evaluated_graphs.fact(),
             "batches": self._batches,
             "evaluation": models.evaluation,
             "process_group": self._group,

@@ -124,6 +124,34 @@ def test_what_is_no_tensor_ends_the_marking_and_nothing_else() -> None:
     assert found.fact() is None
 
 
+def test_a_run_reports_the_graphs_of_its_evaluations(home: Home) -> None:
+    code, out, err = home.run(
+        """
+import torch
+from gputop.tracking.auto.readings import graphs
+graphs.EVERY_S = 0.0
+torch.set_num_threads(1)
+net, kept = torch.nn.Linear(4, 1), []
+optimizer = torch.optim.SGD(net.parameters(), 0.01)
+for step in range(12):
+    loss = net(torch.ones(8, 4)).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    net.eval()
+    kept.append(net(torch.ones(8, 4)))
+    with torch.no_grad():
+        net(torch.ones(8, 4))
+    net.train()
+""",
+        command=(*RUN, sys.executable),
+    )
+    assert code == 0, out + err
+    (rank,) = home.only_run().ranks
+    assert Stated(rank.facts["evaluated_graphs"]).kept >= 5
+    assert "graphs" not in rank.facts, "those of the losses are gone"
+
+
 def test_a_run_reports_that_its_script_keeps_all_graphs(home: Home) -> None:
     code, out, err = home.run(
         """

@@ -40,6 +40,13 @@ class Beside(NamedTuple):
 
 def seen_beside(evidence: Evidence, group: RankGroup) -> Beside | None:
     """Return where the rank is that is most often seen beside its computation; None if none is, or if too little is seen."""
+    memo: dict[str, Beside | None] = evidence.memo.setdefault("beside", {})
+    if group.key not in memo:
+        memo[group.key] = _seen_beside(evidence, group)
+    return memo[group.key]
+
+
+def _seen_beside(evidence: Evidence, group: RankGroup) -> Beside | None:
     found = []
     for member in group.members:
         seen = evidence.doings.seen(member.process, SPAN_S) if member.process is not None else None

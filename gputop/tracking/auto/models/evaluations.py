@@ -6,6 +6,7 @@ from typing import Any
 
 from gputop.facts.measured import Evaluation
 from gputop.tracking import parts
+from gputop.tracking.auto.readings.graphs import Graphs
 from gputop.tracking.journal.handlers import let_through
 from gputop.tracking.unseen import unseen
 
@@ -35,6 +36,14 @@ class Evaluations:
         except Exception as error:  # noqa: BLE001 - the script's evaluation continues, whatever its module returns
             let_through(error)
         self._device, self._wrapped = device, wrapped
+
+    def mark(self, graphs: Graphs, result: Any, step: int) -> None:
+        """Mark what a call with gradients in evaluation mode returned, if it is time for that."""
+        try:
+            with unseen(self._torch):
+                graphs.mark(result, step)
+        except Exception as error:  # noqa: BLE001 - as above
+            let_through(error)
 
     def fact(self, has_wrapper: bool) -> dict[str, Any] | None:
         """Return the fact; None before the first evaluation."""

@@ -287,7 +287,7 @@ class Models:
         mark = clock.start() if trains and clock is not None and clock.running else None
         started = perf_counter()
         try:
-            return onward(*args, **kwargs)
+            result = onward(*args, **kwargs)
         finally:
             took = perf_counter() - started
             if clock is not None and mark is not None:
@@ -300,6 +300,9 @@ class Models:
                 evaluations.add(took)
                 if steps.iteration.add_evaluation(took) or evaluations.calls == 1:
                     evaluations.note(module, not top.inner)
+        if gradients and not trains:
+            self._evaluations.mark(steps.evaluated_graphs, result, steps.step)
+        return result
 
     @passed_over
     def counted(self, module: Any, onward: Any, args: Any, kwargs: Any) -> Any:

@@ -52,7 +52,10 @@ class Graphs:
         self._off = False
 
     def mark(self, loss: Any, step: int) -> None:
-        """Mark a loss on which backward is about to run, if it is time for one. Never raises, and runs no operation."""
+        """Mark a loss on which backward is about to run, or an output of an evaluation, if it is time for one.
+
+        Never raises, and runs no operation. What is no tensor is left out.
+        """
         now = perf_counter()
         if now < self._due_s or self._off:
             return
@@ -97,7 +100,7 @@ class Graphs:
 def _mark(loss: Any) -> list[weakref.ref[_Mark]]:
     """Mark the first nodes of a loss's graph that are new, and return references to the marks."""
     marks: list[weakref.ref[_Mark]] = []
-    node = loss.grad_fn
+    node = getattr(loss, "grad_fn", None)
     for _ in range(DEPTH):
         if node is None or hasattr(node, "variable"):  # that of a weight lives as long as the weight
             break

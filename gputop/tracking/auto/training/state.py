@@ -76,7 +76,7 @@ class Training:
         self.code = UserCode(os.path.dirname(getattr(self.torch, "__file__", "") or ""))
         self.sites = Sites(self.code)
         self.gradients = Gradients()
-        self.graphs = Graphs()
+        self.graphs, self.evaluated_graphs = Graphs(), Graphs()
         self.iteration = Iteration()
         self.loader: Feed | None = None
         """The loader of the last fetched batch."""
@@ -235,7 +235,7 @@ class Training:
         self.sites.begin_run()
         self.optimizers = Optimizers()
         self.threads = Threads()
-        self.graphs = Graphs()
+        self.graphs, self.evaluated_graphs = Graphs(), Graphs()
         self.mark = None
         self.recent_s.clear()
 

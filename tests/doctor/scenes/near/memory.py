@@ -70,10 +70,13 @@ POSSIBLE = (("H06", "the machine's memory", keeps_everything, HOST_SECONDS),)
 GRAPHS = {"kept": 14, "first": 5, "last": 2400, "released": 0}
 
 
-def keeps(**changes: int | None) -> Scene:
-    """A run that reports such graphs of earlier losses."""
-    facts = {"graphs": {**GRAPHS, **changes}}
+def keeps(what: str = "graphs", **changes: int | None) -> Scene:
+    """A run that reports such graphs of earlier losses, or of evaluations."""
+    facts = {what: {**GRAPHS, **changes}}
     return lambda second: single(second, facts)
+
+
+keeps_evaluations = keeps("evaluated_graphs", kept=6)
 
 
 PAIRS = (
@@ -81,6 +84,9 @@ PAIRS = (
     Pair("E04", "losses of an epoch, or of many steps", keeps(last=700), keeps(), 20, at_most="possible"),
     Pair("E04", "the losses of a few steps", keeps(last=20), keeps(), 20),
     Pair("E04", "a few losses", keeps(kept=4), keeps(), 20),
+    Pair(
+        "E04", "outputs of an evaluation that are freed", keeps("evaluated_graphs", kept=6, released=1), keeps_evaluations, 20
+    ),
     Pair("H06", "a warm-up that levels off", warms_up, leaks, SECONDS),
     Pair("H06", "an allocator that grows in steps", plateaus, leaks, SECONDS),
     Pair("H06", "the jump of an evaluation", evaluates, leaks, SECONDS),
