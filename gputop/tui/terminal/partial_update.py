@@ -8,7 +8,8 @@ This module depends only on Textual and Rich, so that Textual could adopt it unc
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -23,6 +24,11 @@ Cells = Sequence[tuple[str, Style]]
 _PLAIN = Style.null()
 COMPARED_STYLES = 16
 """Of more styles than these, the next one is not chosen by its bytes: that takes the square of their number."""
+ERASED_CELLS = 12
+"""This many blanks are erased rather than sent: that takes 5 bytes, and as many to skip them."""
+_BLANKS = re.compile(f"( {{{ERASED_CELLS},}})")
+_LINES = ("underline", "underline2", "strike", "overline", "frame", "encircle")
+"""Styles that are visible on a blank, too."""
 _ONE_ROW = {0: "", 1: "\x1bD", -1: "\x1bM"}
 """IND and RI of the VT100: one row down or up, a byte shorter than CSI B and A. Within the screen, they do the same."""
 _ATTRIBUTES = (
@@ -50,13 +56,39 @@ class Piece(NamedTuple):
     cells: Cells
 
 
+class _Run(NamedTuple):
+    """What to write at a place, and the column in which the cursor is then."""
+
+    x: int
+    y: int
+    text: str
+    end: int
+
+
+def erases_in_color(environment: Mapping[str, str]) -> bool:
+    """Return whether the terminal fills cells that ECH erases with the background's color.
+
+    Nearly all do, as xterm. GNU screen uses the terminal's own background, and Emacs' ``term`` does not know ECH.
+    """
+    if "STY" in environment:
+        return False
+    return "TMUX" in environment or not environment.get("TERM", "").startswith(("screen", "eterm"))
+
+
 class PartialUpdate(CompositorUpdate):
     """An update of several pieces of the screen."""
 
-    def __init__(self, pieces: Sequence[Piece], columns: int = 0) -> None:
-        """``columns``: the width of the screen, if known: after the last one, only the terminal knows where the cursor is."""
+    def __init__(self, pieces: Sequence[Piece], columns: int = 0, erases: bool = False) -> None:
+        """Keep what to render.
+
+        Args:
+            pieces: the cells.
+            columns: the width of the screen, if known: after the last one, only the terminal knows where the cursor is.
+            erases: whether the terminal ``erases_in_color``.
+        """
         self.pieces = pieces
         self.columns = columns
+        self.erases = erases
 
     def render_segments(self, console: Console) -> str:
         """Return the escape sequences and text to write to a terminal whose style is plain, and stays so."""
@@ -73,7 +105,7 @@ class PartialUpdate(CompositorUpdate):
         now = pen
         place: tuple[int, int] | None = None
         sure = False
-        found = _by_style(self.pieces)
+        found = _by_style(self.pieces, self.erases)
         while found:
             wanted = _nearest(now, found, system)
             runs = found.pop(wanted)
@@ -89,22 +121,22 @@ class PartialUpdate(CompositorUpdate):
                 below, known = self._moves(place, sure, columns)
                 if sum(map(len, below)) < sum(map(len, moves)):
                     runs, moves, certain = columns, below, known
-            for move, (x, y, text) in zip(moves, runs, strict=True):
+            for move, run in zip(moves, runs, strict=True):
                 written.append(move)
-                written.append(Strip.render_style(wanted, text, system) if wanted.link else text)
-                place = (x + cell_len(text), y)
+                written.append(Strip.render_style(wanted, run.text, system) if wanted.link else run.text)
+                place = (run.end, run.y)
             sure = certain
         return "".join(written), _PLAIN if now is None else now
 
-    def _moves(self, place: tuple[int, int] | None, sure: bool, runs: Sequence[tuple[int, int, str]]) -> tuple[list[str], bool]:
+    def _moves(self, place: tuple[int, int] | None, sure: bool, runs: Sequence[_Run]) -> tuple[list[str], bool]:
         """Return the sequence that moves the cursor before each run, and whether its place is certain after the last.
 
         At first it is at ``place``, None if that is not known; ``sure``: certainly there.
         """
         moves = []
-        for x, y, text in runs:
+        for x, y, text, end in runs:
             moves.append(_move(place, (x, y), sure=sure))
-            place = (x + cell_len(text), y)
+            place = (end, y)
             # Terminals disagree about the width of some characters: after any but these, a row is counted from its start.
             sure = (sure or moves[-1].endswith("H")) and text.isascii() and place[0] < self.columns
         return moves, sure
@@ -121,28 +153,41 @@ def _nearest(now: Style | None, wanted: Collection[Style], system: ColorSystem) 
     return min(wanted, key=lambda style: len(_change(now, style, system)))
 
 
-def _by_style(pieces: Sequence[Piece]) -> dict[Style, list[tuple[int, int, str]]]:
-    """Return the runs of cells, each with its position, by their style in order of appearance."""
-    found: dict[Style, list[tuple[int, int, str]]] = {}
+@lru_cache(maxsize=1024)
+def shows_in_blank(style: Style) -> bool:
+    """Return whether more than the background of a style is visible in a blank."""
+    return bool(style.reverse or style.link or any(getattr(style, line) for line in _LINES))
+
+
+def _by_style(pieces: Sequence[Piece], erases: bool) -> dict[Style, list[_Run]]:
+    """Return the runs of cells by their style in order of appearance; long blanks as runs of their own if it ``erases``."""
+    found: dict[Style, list[_Run]] = {}
     for x, y, cells in pieces:
         for text, style in cells:
-            if text:
-                found.setdefault(style, []).append((x, y, text))
-                x += cell_len(text)
+            if not text:
+                continue
+            runs = found.setdefault(style, [])
+            for number, part in enumerate(_BLANKS.split(text) if erases and not shows_in_blank(style) else (text,)):
+                end = x + cell_len(part)
+                if number % 2:
+                    runs.append(_Run(x, y, f"\x1b[{end - x}X", x))
+                elif part:
+                    runs.append(_Run(x, y, part, end))
+                x = end
     return found
 
 
-def _column_by_column(runs: Sequence[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
+def _column_by_column(runs: Sequence[_Run]) -> list[_Run]:
     """Return the runs by their last column, alternately downward and upward.
 
     Numbers that change stand below one another, and end in one column.
     """
-    columns: dict[int, list[tuple[int, int, str]]] = {}
+    columns: dict[int, list[_Run]] = {}
     for run in runs:
-        columns.setdefault(run[0] + cell_len(run[2]), []).append(run)
-    ordered: list[tuple[int, int, str]] = []
+        columns.setdefault(run.end, []).append(run)
+    ordered: list[_Run] = []
     for number, end in enumerate(sorted(columns)):
-        ordered += sorted(columns[end], key=lambda run: run[1], reverse=bool(number % 2))
+        ordered += sorted(columns[end], key=lambda run: run.y, reverse=bool(number % 2))
     return ordered
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import io
+import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from importlib import import_module
@@ -198,9 +199,10 @@ def shown_cells() -> Any:
     """Return a memory of what the terminal shows; None unless this Textual passes all checks."""
     if not _all_match():
         return None
+    from gputop.tui.terminal.partial_update import erases_in_color
     from gputop.tui.terminal.shown import ShownCells
 
-    return ShownCells()
+    return ShownCells(erases_in_color(os.environ))
 
 
 def crops_left(screen: Screen[Any]) -> bool:

@@ -17,7 +17,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
 
-from gputop.tui.terminal.partial_update import Cells, PartialUpdate, Piece, cut_pieces
+from gputop.tui.terminal.partial_update import Cells, PartialUpdate, Piece, cut_pieces, shows_in_blank
 
 Cell: TypeAlias = tuple[str, Style] | None
 """The text of a cell and its style; "" in the second cell of a wide character. None: unknown."""
@@ -26,14 +26,14 @@ Row: TypeAlias = list[Cell]
 BRIDGED_CELLS = 3
 """Up to this many unchanged cells of one style are sent again rather than skipped: moving the cursor takes as many bytes."""
 _PLAIN = Style.null()
-_LINES = ("underline", "underline2", "strike", "overline", "frame", "encircle")
-"""Styles that are visible on a blank, too."""
 
 
 class ShownCells:
     """The cells of the terminal as they were sent. Code that writes to the terminal in another way calls ``forget``."""
 
-    def __init__(self) -> None:
+    def __init__(self, erases: bool = False) -> None:
+        """``erases``: whether the terminal ``erases_in_color``."""
+        self._erases = erases
         self._columns = 0
         self._rows: list[Row] = []
         self._wide: set[int] = set()
@@ -59,7 +59,7 @@ class ShownCells:
             self._columns, self._rows = columns, [[None] * columns for _ in range(rows)]
         changed = self._changed_rows(pieces)
         differing = [piece for y, row in changed.items() for piece in _differing(y, self._rows[y], row, self._wide)]
-        return _Difference(self, changed, differing, columns) if differing else None
+        return _Difference(self, changed, PartialUpdate(differing, columns, self._erases)) if differing else None
 
     def _changed_rows(self, pieces: Sequence[Piece]) -> dict[int, Row]:
         """Return the rows that the pieces are part of, as they will be."""
@@ -93,10 +93,10 @@ class ShownCells:
 class _Difference(CompositorUpdate):
     """An update of the cells that differ; they count as shown once they are rendered."""
 
-    def __init__(self, shown: ShownCells, rows: dict[int, Row], pieces: Sequence[Piece], columns: int) -> None:
+    def __init__(self, shown: ShownCells, rows: dict[int, Row], update: PartialUpdate) -> None:
         self._shown = shown
         self._rows = rows
-        self._update = PartialUpdate(pieces, columns)
+        self._update = update
 
     def render_segments(self, console: Console) -> str:
         """Return the escape sequences and text to write to the terminal."""
@@ -121,8 +121,7 @@ def _pieces_of(update: Any) -> list[Piece] | None:
 @lru_cache(maxsize=1024)
 def blank_of(style: Style) -> Style:
     """Return the style of a blank that looks like one of this style: the color of text does not show in it."""
-    shows = style.reverse or style.link or any(getattr(style, line) for line in _LINES)
-    return style if shows else Style(bgcolor=style.bgcolor)
+    return style if shows_in_blank(style) else Style(bgcolor=style.bgcolor)
 
 
 CELLS_SHARED = 512

@@ -16,20 +16,20 @@ from textual._compositor import LayoutUpdate
 from textual.geometry import Region
 from textual.strip import Strip
 
-from gputop.tui.terminal.partial_update import PartialUpdate, Piece
+from gputop.tui.terminal.partial_update import PartialUpdate, Piece, erases_in_color
 from gputop.tui.terminal.shown import CELLS_SHARED, ShownCells, cells_of
 
 COLUMNS, ROWS = 24, 4
 CONSOLE = Console(color_system="truecolor", width=COLUMNS, height=ROWS)
 STYLES = [Style.parse(text) for text in ("red", "bold red", "green on blue", "none", "underline red", "reverse")]
-WORDS = ("GPU", " 98 %", "▁▂▅█", "日本語", "  ", "─" * 5, "e\u0301té", "x")
+WORDS = ("GPU", " 98 %", "▁▂▅█", "日本語", "  ", " " * 13, "─" * 5, "e\u0301té", "x")
 
 
 class Screen:
     """A terminal, and what it should show."""
 
-    def __init__(self, columns: int = COLUMNS, rows: int = ROWS) -> None:
-        self.shown = ShownCells()
+    def __init__(self, columns: int = COLUMNS, rows: int = ROWS, erases: bool = True) -> None:
+        self.shown = ShownCells(erases)
         self.kept, self.wanted = pyte.Screen(columns, rows), pyte.Screen(columns, rows)
         self._kept, self._wanted = pyte.Stream(self.kept), pyte.Stream(self.wanted)
 
@@ -73,7 +73,7 @@ def whole(rows: list[list[tuple[str, Style]]]) -> LayoutUpdate:
 @pytest.mark.parametrize("seed", range(40))
 def test_what_is_sent_adds_up(seed: int) -> None:
     luck = random.Random(seed)
-    screen = Screen()
+    screen = Screen(erases=bool(seed % 2))
     rows = [a_row(luck) for _ in range(ROWS)]
     screen.update(whole(rows))
     for _ in range(12):
@@ -96,9 +96,9 @@ TEXTS_OF_OTHERS = st.sampled_from(("", "\x1b[0m$ ", "\x1b[1;35;44mfor all\r\n", 
 class Sequences(RuleBasedStateMachine):
     """A screen that changes in every way, on a terminal that is resized and used by others in between."""
 
-    @initialize()
-    def begin(self) -> None:
-        self.screen = Screen()
+    @initialize(erases=st.booleans())
+    def begin(self, erases: bool) -> None:
+        self.screen = Screen(erases=erases)
         self._fill([[("GPU", STYLES[0])]])
 
     def _fill(self, parts: list[list[tuple[str, Style]]]) -> None:
@@ -246,6 +246,28 @@ def test_every_second_column_is_sent_upward() -> None:
     kept = pyte.Screen(COLUMNS, ROWS)
     pyte.Stream(kept).feed(sent)
     assert [row.split() for row in kept.display[:3]] == [["4", "10", "16"], ["5", "11", "17"], ["6", "12", "18"]]
+
+
+@pytest.mark.parametrize(
+    ("style", "sent"),
+    [
+        ("green on blue", "ab\x1b[13X\x1b[13Ccd\x1b[12X"),
+        *((f"{name} green", f"ab{' ' * 13}cd") for name in ("underline", "reverse")),
+    ],
+)
+def test_long_blanks_are_erased_unless_they_show_more_than_their_background(style: str, sent: str) -> None:
+    row = [("ab" + " " * 13 + "cd" + " " * 12, Style.parse(style))]
+    screen = Screen(columns=29, rows=1)
+    assert sent in screen.update(PartialUpdate([Piece(0, 0, row)]))
+    screen.check()
+
+
+def test_erased_cells_are_of_the_background_s_color_except_in_gnu_screen() -> None:
+    assert erases_in_color({"TERM": "xterm-256color"})
+    assert erases_in_color({"TERM": "tmux-256color"})
+    assert erases_in_color({"TERM": "screen-256color", "TMUX": "/run/tmux/default,1,0"})
+    assert not erases_in_color({"TERM": "screen.xterm-256color"})
+    assert not erases_in_color({"TERM": "xterm-256color", "STY": "1.pts-0.host"})
 
 
 def test_bold_is_changed_alone() -> None:
