@@ -11,8 +11,9 @@ from gputop.doctor.facts.one_by_one import averages_one_by_one
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import tracked
-from gputop.doctor.rules.support.beside import WORLDS, seen_beside
+from gputop.doctor.rules.support.beside import seen_beside
 from gputop.doctor.rules.support.outside_phases import share_outside
+from gputop.doctor.rules.support.policies import learns_policy
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
 from gputop.doctor.rules.support.shared import utilization
 from gputop.snapshot import Rank
@@ -128,6 +129,6 @@ def _seen_at(rank: Rank) -> _Seen | None:
 
 def _own_share(evidence: Evidence, group: RankGroup, rank: Rank) -> tuple[float, float] | None:
     """Return the share and the seconds of a typical step outside all phases; None if an environment takes them."""
-    if any(word in name.lower() for name in rank.metrics for word in WORLDS):
+    if learns_policy([rank]):
         return None
     return share_outside(evidence, group, rank)

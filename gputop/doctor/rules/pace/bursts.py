@@ -10,6 +10,7 @@ from gputop.doctor.findings import fixes
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.pace.disk import DISK_SHARE, waits_for_disk
 from gputop.doctor.rules.support import logged, tracked
+from gputop.doctor.rules.support.policies import learns_policy
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
 from gputop.doctor.rules.support.shared import cores_per_rank, utilization
 from gputop.snapshot import Process
@@ -29,8 +30,6 @@ BACKWARD_SHARE = 0.1
 GPU_MOST_PERCENT = 30.0
 """Small kernels that follow each other without a pause keep a GPU busier than this (our choice)."""
 ALONE_HOLD_S = 5.0
-_PLAYS = ("reward", "return", "episod")
-"""Metrics of a run that plays an environment on purpose."""
 ALONE_TEXT = (
     f"from outside, for {ALONE_SPAN_S:.0f} s: GPUs below {GPU_MOST_PERCENT:.0f}%, no loader workers, a main thread at "
     f"{MAIN_BUSY_PERCENT:.0f}% of a core, and backward threads that run, at {BACKWARD_SHARE:.0%} or less (possible)"
@@ -44,9 +43,8 @@ def computes_beside(evidence: Evidence, group: RankGroup) -> Judgement:
     devices = tracked.used_devices(group)
     if not devices or not all(_is_rarely_used(evidence, device.uuid) for device in devices):
         return None
-    names = [name.lower() for rank in logged.ranks_of(group) for name in rank.metrics]
     known = [_alone(evidence, member.process) for member in group.members if member.process is not None]
-    if not known or not all(known) or any(word in name for word in _PLAYS for name in names):
+    if not known or not all(known) or learns_policy(logged.ranks_of(group)):
         return None
     facts = [fact for each in known[:2] for fact in each]
     cores = cores_per_rank(evidence, group)

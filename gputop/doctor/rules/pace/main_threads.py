@@ -16,6 +16,7 @@ from gputop.doctor.evidence.stillness import RUNS
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import logged, tracked
+from gputop.doctor.rules.support.policies import learns_policy
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
 from gputop.doctor.rules.support.shared import seen_at, utilization
 from gputop.snapshot import Process
@@ -65,8 +66,6 @@ _TEXTS = {
     "pipe": "waited for its workers",
     LOCK: "waited for another thread or process",
 }
-_POLICIES = ("reward", "return", "episod")
-"""Metrics of a run that waits for its environments or actors on purpose."""
 
 
 class Waits(NamedTuple):
@@ -178,7 +177,7 @@ def _waits_of_all(evidence: Evidence, group: RankGroup) -> list[Waits]:
     longest_s = max(evidence.pauses(run, rank.rank)[1] for rank in ranks)
     if min(evidence.stood_s(run, rank.rank) for rank in ranks) > max(MOVES_EVERY_S, 2 * longest_s):
         return []
-    if any(word in name.lower() for rank in ranks for name in rank.metrics for word in _POLICIES):
+    if learns_policy(ranks):  # it waits for its environments or actors on purpose
         return []
     if not evidence.is_warm(group):
         return []

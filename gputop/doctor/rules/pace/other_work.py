@@ -16,6 +16,7 @@ from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.pace.between_phases import PREPARE_IN_WORKERS
 from gputop.doctor.rules.pace.saves import SAVE_FIX
 from gputop.doctor.rules.support import logged, tracked
+from gputop.doctor.rules.support.policies import learns_policy
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
 from gputop.whereabouts.records import Activity, Doing
 
@@ -45,7 +46,6 @@ GROWTH_LOOKS_MIN = 45
 GROWTH_MIN, GROWN_SHARE = 0.35, 0.4
 """By so much the share of a function that computes nothing grows from the first third of the looks to the last, and so much it
 is there. Of 15 looks each, chance makes two shares differ that much in 3% of all cases (our choice)."""
-_POLICIES = ("reward", "return", "episod")
 EVALUATE_LESS = (
     "if step % 1000 == 0: evaluate(...)  # less often, or on a part of the validation set\n"
     "with torch.inference_mode(): ...  # and with a larger batch: no gradients are kept"
@@ -277,7 +277,7 @@ def seen_of_all(evidence: Evidence, group: RankGroup, span_s: float = SPAN_S) ->
     """
     if group.run is not None or not group.members or not evidence.is_warm(group):
         return ()
-    if any(word in name.lower() for rank in logged.ranks_of(group) for name in rank.metrics for word in _POLICIES):
+    if learns_policy(logged.ranks_of(group)):
         return ()
     seen_of = evidence.doings.seen
     found = [(member, seen_of(member.process, span_s)) for member in group.members if member.process is not None]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 from typing import NamedTuple
 
 from gputop import units
@@ -19,6 +18,7 @@ from gputop.doctor.rules.support.beside import seen_beside
 from gputop.doctor.rules.support.culprit import TAKEN_TEXT, taken_from
 from gputop.doctor.rules.support.grown_part import GROWTH, MUCH, RISING, grown_part
 from gputop.doctor.rules.support.grown_part import SPAN_MIN_S as PART_SPAN_S
+from gputop.doctor.rules.support.policies import learns_policy
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.stages import STAGES_TEXT, grown_work
 from gputop.levels import STEP_TIME, Stretch, is_rate
@@ -48,9 +48,6 @@ PARTS_FEW = 4
 """This many parts are enough for "possible" if the last is ``MUCH_SLOWER``, for example if only epochs are logged."""
 READ_EVERY_S = 1.0
 """What a run prints is read once a second, so the time of each part may be this much shorter or longer."""
-
-_EPISODE = re.compile(r"reward|episode|return", re.IGNORECASE)
-"""Metrics of a run whose iterations may be episodes: these get longer as the policy learns to survive."""
 
 
 class _Course(NamedTuple):
@@ -85,7 +82,8 @@ def _by_pace(evidence: Evidence, group: RankGroup) -> Judgement:
     # How much a step of an untracked run works on is unknown: layers may thaw, or sequences get longer.
     beside = _beside(evidence, group)
     unsure = (group.run is None and beside is None) or work.explains == "maybe"
-    unsure = unsure or any(_EPISODE.search(name) for name in rank.metrics) or len(course.seconds) < PARTS
+    # An iteration may be an episode, and these get longer as the policy learns to survive.
+    unsure = unsure or learns_policy([rank]) or len(course.seconds) < PARTS
     where = f"{logged.source(group)}: {course.metric}"
     first, last = course.seconds[0], course.seconds[-1]
     facts = [
@@ -107,7 +105,7 @@ def _rises(course: _Course) -> bool:
 
 def _grows_in_one_part(evidence: Evidence, group: RankGroup, rank: Rank) -> Judgement:
     """Judge steps that take longer, though not steadily: other work on the machine lengthens all parts of a step alike."""
-    if group.run is None or any(_EPISODE.search(name) for name in rank.metrics):
+    if group.run is None or learns_policy([rank]):
         return None
     part = grown_part(evidence, group.run_id, rank.rank)
     if part is None:
@@ -239,7 +237,7 @@ E10 = Rule(
 def _course(evidence: Evidence, group: RankGroup, rank: Rank) -> _Course | None:
     """Return the course of the pace, unless the rows per second show that only the steps have grown."""
     run = logged.run_id(group)
-    episodes = any(_EPISODE.search(name) for name in rank.metrics)
+    episodes = learns_policy([rank])
     rates = [name for name in rank.metrics if is_rate(name) and not (episodes and name.endswith("it_per_sec"))]
     names = ["step_s", *sorted(rates)]
     known = [found for name in names if (found := _parts(name, evidence.levels(run, rank.rank, name).stretches)) is not None]

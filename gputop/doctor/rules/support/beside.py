@@ -11,6 +11,7 @@ from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.outside_phases import share_outside
+from gputop.doctor.rules.support.policies import learns_policy
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
 from gputop.whereabouts.records import Activity
 
@@ -21,8 +22,6 @@ SHARE_MIN = 0.25
 """A function is named from this share of all looks on (our choice)."""
 PAUSES_SHARE, PAUSES_MIN, WITHIN_SHARE = 0.4, 2, 0.2
 """A loop pauses in a function in which it is so often, repeatedly, if so little of its steps is outside phases (our choice)."""
-WORLDS = ("reward", "return", "episod")
-"""Metrics of runs whose environment rightly takes most of the time."""
 
 
 class Beside(NamedTuple):
@@ -67,7 +66,7 @@ def _seen_beside(evidence: Evidence, group: RankGroup) -> Beside | None:
 def pauses_beside(evidence: Evidence, group: RankGroup) -> Judgement:
     """Judge E07 by stacks: a rank is often in one function that computes nothing, and not within its steps."""
     ranks = tracked.ranks_of(group)
-    if group.run is None or any(word in name.lower() for rank in ranks for name in rank.metrics for word in WORLDS):
+    if group.run is None or learns_policy(ranks):
         return None
     beside = seen_beside(evidence, group)
     if beside is None or beside.share < PAUSES_SHARE or beside.times < PAUSES_MIN:

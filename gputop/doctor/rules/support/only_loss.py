@@ -7,6 +7,7 @@ import re
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.rules.support import logged
+from gputop.doctor.rules.support.policies import learns_policy
 from gputop.losses import is_return, short_losses
 from gputop.snapshot import AUTOMATIC_PREFIX, Rank, is_training_loss, loss_metric, names_a_loss
 
@@ -20,8 +21,6 @@ _OPPOSED = re.compile(
 """Parts of losses whose target moves with the model."""
 _PENALTY = re.compile(r"(?i)(?:^|[/_.-])kld?(?:[/_.-]|$)")
 """A distance from another model or a prior: it is 0 at the start, and grows as the model learns."""
-_REWARDS = ("reward", "return", "episod")
-"""If the target moves with the policy, a loss that grows or stays the same says nothing."""
 
 
 def only_loss(group: RankGroup) -> tuple[Rank, str] | None:
@@ -38,8 +37,8 @@ def only_loss(group: RankGroup) -> tuple[Rank, str] | None:
     losses = {metric for metric in rank.metrics if names_a_loss(metric)}
     own = {metric for metric in losses if not metric.startswith(AUTOMATIC_PREFIX)} or losses
     own = own or short_losses(rank.metrics)
-    rewarded = any(word in metric.lower() for metric in rank.metrics for word in _REWARDS)
-    rewarded = rewarded or any(is_return(course.name or "") for course in facts_of(rank).printed or ())
+    # If the target moves with the policy, a loss that grows or stays the same says nothing.
+    rewarded = learns_policy([rank]) or any(is_return(course.name or "") for course in facts_of(rank).printed or ())
     if rewarded or name is None:
         return None
     if len(own) > 1:
