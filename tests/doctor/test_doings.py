@@ -25,6 +25,9 @@ def test_a_run_trains_if_it_was_seen_to_compute_repeatedly_and_lately() -> None:
     assert seen("forward", "data", "backward", "data", "optimizer").trains
     assert not seen("forward", "data", "backward").trains, "two looks are no loop"
     assert not seen("forward", "backward", "forward", *["data"] * 11).trains, "it has stopped"
+    loss = Doing("other", "train.py:60", "fit")
+    assert Seen((loss, loss, Doing("backward", "train.py:61", "fit"))).trains, "operators leave no call on a stack"
+    assert not Seen((loss, loss, Doing("backward", "train.py:61", "main"))).trains
 
 
 def test_the_line_that_is_named_is_the_most_frequent_one() -> None:

@@ -41,6 +41,10 @@ class Seen:
         """Return the lengths, in looks, of the times at which it did this: looks one after the other are one time."""
         return _lengths(look.activity == activity for look in self.looks)
 
+    def lengths_in(self, function: str | None) -> list[int]:
+        """Return the same of the times at which it was in this function of the user's own code."""
+        return _lengths(look.function == function for look in self.looks)
+
     def times(self, activity: Activity) -> int:
         """Return how often it began this anew, as far as was seen."""
         return len(self.lengths(activity))
@@ -81,10 +85,18 @@ class Seen:
 
     @property
     def trains(self) -> bool:
-        """Whether it computes again and again, and has not stopped."""
+        """Whether it computes again and again, and has not stopped.
+
+        Operators of torch leave no call on a stack, so other code of a function that calls the model counts, too, but not for
+        whether it has stopped.
+        """
         places = [place for place, look in enumerate(self.looks) if look.activity in COMPUTES]
         longest = max((after - before - 1 for before, after in itertools.pairwise(places)), default=0)
-        return len(places) >= TRAINS_MIN and places[-1] >= len(self.looks) - 1 - max(NEWEST, longest)
+        if not places or places[-1] < len(self.looks) - 1 - max(NEWEST, longest):
+            return False
+        computing = self._computing - {None}
+        operators = sum(look.activity == "other" and look.function in computing for look in self.looks)
+        return len(places) + operators >= TRAINS_MIN
 
 
 @dataclass(frozen=True, slots=True)

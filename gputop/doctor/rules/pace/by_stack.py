@@ -6,6 +6,8 @@ after the calls that queue them, so its utilization counts, too.
 
 from __future__ import annotations
 
+import itertools
+
 from gputop.doctor.evidence import windows
 from gputop.doctor.evidence.doings import COMPUTES, Seen, lasting
 from gputop.doctor.evidence.evidence import Evidence
@@ -44,6 +46,8 @@ DATA_SHARE = 0.4
 """Twice the share that a journal is asked for, because looks are few (our choice)."""
 BESIDE_SHARE = 0.5
 """Share of the time in one function that computes nothing, from which this function explains a slow step (our choice)."""
+LONGEST_BESIDE = 0.8
+"""Its longest stay there takes at most this share of all of them: then the steps do it again and again (our choice)."""
 BUSY_PERCENT = 60.0
 """Busier GPUs do not wait for the main threads (our choice)."""
 WRITTEN_SURE_BYTES = 2**29
@@ -126,10 +130,11 @@ def busy_beside(evidence: Evidence, group: RankGroup) -> Fact | None:
 
     A step that grows on purpose, with thawed layers or longer sequences, grows where it computes.
     """
-    found = seen_of_all(evidence, group)
-    for member, seen in found:
+    for member, seen in itertools.chain.from_iterable(seen_of_all(evidence, group, span_s) for span_s, _ in SPANS):
         beside = seen.mostly_beside()
-        if beside is not None and beside[1] >= BESIDE_SHARE and seen.trains and member.process is not None:
+        if beside is None or not repeated(seen.lengths_in(beside[0].function), 1, LONGEST_BESIDE):
+            continue
+        if beside[1] >= BESIDE_SHARE and seen.trains and member.process is not None:
             at, share = beside
             text = f"the main thread of {name_of(member)} is in {at.function} in {share:.0%} of "
             text += (
@@ -140,7 +145,7 @@ def busy_beside(evidence: Evidence, group: RankGroup) -> Fact | None:
 
 
 def pauses_by_stack(evidence: Evidence, group: RankGroup) -> Judgement:
-    """Judge E07 for an untracked run: a main thread is seen to write checkpoints, to evaluate, or at other work, repeatedly."""
+    """Judge E07 for an untracked run: a main thread is seen to write checkpoints, or to evaluate, again and again."""
     for span_s, times_min in SPANS:
         found = seen_of_all(evidence, group, span_s)
         for activity, share_min, share_sure, share_max in _PAUSES:
@@ -151,6 +156,11 @@ def pauses_by_stack(evidence: Evidence, group: RankGroup) -> Judgement:
                     waited_for = late if late is not None and late.member is member else None
                     sure = share >= share_sure and (activity != "checkpoint" or _is_no_trifle(evidence, member, seen))
                     return Suspicion(_pauses(group, member, seen, activity, sure, waited_for), 3.0)
+    return None
+
+
+def works_by_stack(evidence: Evidence, group: RankGroup) -> Judgement:
+    """Judge E07 for an untracked run: its main thread is seen at other work again and again, or in each step."""
     pause = pause_of(evidence, group)
     if pause is None or late_by_stack(evidence, group) is not None or growth_of(evidence, group) is not None:
         return None

@@ -17,7 +17,7 @@ from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.rules.pace import other_work
-from gputop.doctor.rules.pace.by_stack import WRITTEN_SURE_BYTES, pauses_by_stack
+from gputop.doctor.rules.pace.by_stack import WRITTEN_SURE_BYTES, pauses_by_stack, works_by_stack
 from gputop.doctor.rules.pace.other_work import EVALUATION_MAX_SHARE, EVALUATION_SHARE, PAUSE_SHARE, PAUSE_SURE_SHARE
 from gputop.doctor.rules.pace.own_times import PAUSES_SHARE, evaluates_longer, pauses_before_evaluations
 from gputop.doctor.rules.pace.saves import (
@@ -30,6 +30,7 @@ from gputop.doctor.rules.pace.saves import (
     saves_too_often,
     writes_in_the_loop,
 )
+from gputop.doctor.rules.pace.slowing import slows_down
 from gputop.doctor.rules.pace.steady_files import WRITTEN_MIN_BYTES, writes_all_the_time
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.beside import PAUSES_SHARE as BESIDE_SHARE
@@ -249,6 +250,12 @@ def stalls_that_return(evidence: Evidence, group: RankGroup) -> Judgement:
     return next((judged for judge in _JUDGES if (judged := judge(evidence, group)) is not None), None)
 
 
+def _works(evidence: Evidence, group: RankGroup) -> Judgement:
+    """Judge E07 by other work that the stacks show, unless that takes longer and longer: then E10 says so."""
+    judged = works_by_stack(evidence, group)
+    return judged if judged is None or slows_down(evidence, group) is None else None
+
+
 _JUDGES = (
     saves_too_often,
     writes_in_the_loop,
@@ -256,6 +263,7 @@ _JUDGES = (
     evaluates_longer,
     pauses_by_stack,
     pauses_beside,
+    _works,
     pauses_before_evaluations,
     writes_all_the_time,
 )
