@@ -113,6 +113,12 @@ LOOK_ALIKES: tuple[tuple[str, str, Scene, int], ...] = (
     ("D01", "a little bookkeeping between steps", lambda second: measures_between_steps(second, 0.03), 60),
     ("D01", "a third of the time, in several functions", a_third_between, 60),
     ("D01", "a third of the time, and stacks show that it trains", seen_at(a_third_between, *_TRAINS), 60),
+    (
+        "D01",
+        "a third of the time, in some function",
+        seen_at(a_third_between, *_TRAINS, Doing("other", "a.py:9", "soft_dtw")),
+        60,
+    ),
     ("D01", "a third of the time, in the loss", seen_at(a_third_between, *_TRAINS, replace(_WORDS, function="dtw_loss")), 60),
     ("D01", "an evaluation in each step", lambda second: prepares_between_steps(second, evaluation_s=0.2), 60),
 )

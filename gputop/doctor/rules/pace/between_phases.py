@@ -21,7 +21,8 @@ from gputop.snapshot import Rank
 OWN_WORK_SHARE, KNOWN_WORK_SHARE = 0.5, 0.3
 OWN_WORK_MIN_S = 0.02
 """Share of a step, and seconds; anything shorter is bookkeeping, printing and metric tracking (our choice). The smaller share
-is enough if stacks show a function of the script in which the time passes."""
+is enough if the name of the function in which the time passes says what it does."""
+_KNOWN_WORK = ("data", "metrics")
 BUSY_PERCENT = 40.0
 """A busier GPU is still computing: its kernels run on after forward and backward have returned (our choice)."""
 HOLD_S = 10.0
@@ -49,7 +50,7 @@ def own_work(evidence: Evidence, group: RankGroup) -> Judgement:
     beside = seen_beside(evidence, group)
     if beside is not None and beside.function == "__getitem__" and not loads_itself:
         beside = None  # the loader calls it, in the phase of its own
-    if share < OWN_WORK_SHARE and beside is None:
+    if share < OWN_WORK_SHARE and (beside is None or beside.activity not in _KNOWN_WORK):
         return None
     pid = group.pids[0] if group.pids else "PID"
     seen = _Seen(f"in {beside.function} ({beside.line})", beside.fact) if beside is not None else None

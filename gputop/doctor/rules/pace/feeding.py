@@ -266,8 +266,8 @@ D01 = Rule(
         f"for {KNOWN_S - 5:.0f} s: it may keep what it reads. Once there are {STEPS_MIN} later steps, that pass does not count",
         f"by times that the run logs itself: {OWN_SHARE:.0%} (likely)",
         f"{OWN_WORK_SHARE:.0%} of each step passes outside all phases, with GPUs below {BUSY_PERCENT:.0f}%; or "
-        f"{KNOWN_WORK_SHARE:.0%}, and stacks show the main thread in one function that computes nothing in {SHARE_MIN:.0%} of "
-        "all looks (possible); where it is mostly seen is named",
+        f"{KNOWN_WORK_SHARE:.0%}, and stacks show the main thread in a function that prepares data or measures, by its name, "
+        f"in {SHARE_MIN:.0%} of all looks (possible); where it is mostly seen is named",
         "from outside: bursts of work, and a loader that is busy (likely), or main threads that wait in "
         f"{WAITS_SHARE:.0%} of all samples, though steps advance (possible)",
         f"from outside, by the stacks of the main threads: they prepare data or wait for it in {DATA_SHARE:.0%} of all looks "
