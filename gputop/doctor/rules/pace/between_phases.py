@@ -120,12 +120,14 @@ def _seen_at(rank: Rank) -> _Seen | None:
     known = facts_of(rank).own_lines
     if known is None or not known.samples or not known.lines:
         return None
-    _, line, function = known.lines[0]
-    count = sum(found for found, _, name in known.lines if name == function)
+    count, line, function = known.lines[0]
+    if function != "<module>":  # which is all of a script
+        count = sum(found for found, _, name in known.lines if name == function)
     if count < max(SEEN_MIN, SEEN_SHARE * sum(found for found, _, _ in known.lines)):
         return None
-    text = f"in {count} of {known.samples} looks at its stack, it was {f'in {function}, mostly ' if function else ''}at {line}"
-    return _Seen(f"in {function} ({line})" if function else f"at {line}", Fact(text, line, "the ranks: own_lines"))
+    named = function not in ("", "<module>")
+    text = f"in {count} of {known.samples} looks at its stack, it was {f'in {function}, mostly ' if named else ''}at {line}"
+    return _Seen(f"in {function} ({line})" if named else f"at {line}", Fact(text, line, "the ranks: own_lines"))
 
 
 def _own_share(evidence: Evidence, group: RankGroup, rank: Rank) -> tuple[float, float] | None:

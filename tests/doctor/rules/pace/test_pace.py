@@ -86,6 +86,19 @@ def test_the_line_between_the_phases_is_named_where_the_script_was_mostly_seen_t
 
 
 @pytest.mark.parametrize(
+    ("lines", "place"),
+    [
+        ([[3, "a.py:7", "auc"], [3, "a.py:9", "auc"], [1, "a.py:30", "main"]], "mostly in auc (a.py:7)"),
+        ([[7, "a.py:7", "<module>"], [1, "a.py:9", "<module>"]], "mostly at a.py:7"),
+        ([[3, "a.py:7", "<module>"], [3, "a.py:9", "<module>"]], "in the script's own code"),
+    ],
+)
+def test_lines_count_together_in_a_function_and_not_in_a_script(lines: list[list[object]], place: str) -> None:
+    finding = verdict(lambda second: own_work.measures_between_steps(second, lines=lines))
+    assert finding.title == f"69% of each step passes {place} while nothing trains"
+
+
+@pytest.mark.parametrize(
     ("rule", "name", "scene", "seconds"), near_rounds.POSSIBLE, ids=[row[1] for row in near_rounds.POSSIBLE]
 )
 def test_a_rank_may_wait_between_two_exchanges(rule: str, name: str, scene: Scene, seconds: int) -> None:
