@@ -22,8 +22,6 @@ from gputop.tui.terminal import private_textual
 from gputop.tui.terminal.settled_screen import SettledScreen
 from tests.tui.kit import StillFeed, text_of, whole_app
 
-CLOCK_BYTES = 150
-"""A frame of at most so many bytes changes the clock or a badge in the header."""
 SIZES = ((160, 50), (100, 30), (80, 24))
 SCREENS = {
     "run": ("o",),
@@ -45,15 +43,15 @@ LAYOUTS_MOST = 4
 class Seen:
     """What was sent to the terminal, and how often a screen was laid out."""
 
-    frames: list[tuple[int, str]] = field(default_factory=list)
-    """The bytes of each frame, and the screen below its header."""
+    frames: list[tuple[bool, str]] = field(default_factory=list)
+    """Whether each frame changes more than the header, and the screen below the header."""
     layouts: int = 0
     fills: int = 0
     """How often a screen was drawn, whether it was shown or not."""
 
     def whole(self) -> list[str]:
-        """Return the frames that change more than the clock."""
-        return [text for sent, text in self.frames if sent > CLOCK_BYTES]
+        """Return the frames that change more than the clock or a badge in the header."""
+        return [text for is_whole, text in self.frames if is_whole]
 
     def forget(self) -> None:
         self.frames.clear()
@@ -74,7 +72,9 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
 
     def displayed(self: App[None], screen: Screen[Any], renderable: Any) -> None:
         if renderable is not None and not self._batch_count:
-            seen.frames.append((len(renderable.render_segments(self.console).encode()), below_header(self)))
+            renderable.render_segments(self.console)
+            pieces = getattr(getattr(renderable, "_update", None), "pieces", None)
+            seen.frames.append((pieces is None or any(piece.y > 0 for piece in pieces), below_header(self)))
         display(self, screen, renderable)
 
     def laid_out(self: Screen[Any], size: Size | None = None, scroll: bool = False) -> None:

@@ -46,7 +46,7 @@ LONG = EVIL + "x" * 3000 + EVIL
 JOB = "20261122-141300-3f2a"
 OWN = re.compile(
     rb"\x1b\[[\d;:]*m"  # colors
-    rb"|\x1b\[\d*(?:;\d*)?[A-DHJK]|\x1b[DM]|\x08{1,3}"  # where to write, and what to erase
+    rb"|\x1b\[\d*(?:;\d*)?[A-DHJKX]|\x1b[DM]|\x08{1,3}"  # where to write, and what to erase
     rb"|\x1b\[\?[\d;]+(?:\$p|[hl])"  # modes: the mouse, the cursor, a whole frame at once
     rb"|\x1b\[(?:\?|>|<)?[\d;]*[ucntq]"  # keys, and questions to the terminal
     rb"|\x1b\[\?[\d;]*\$?[pu]"
