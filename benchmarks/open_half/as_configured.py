@@ -21,7 +21,7 @@ PROGRAMS: tuple[Program, ...] = (
     Program(_case("sums-its-loss", ("J01", "J02")), with_python("sums_its_loss")),
     # ---- memory and time
     # Predictions of each validation are kept with their graphs.
-    Program(_case("validates-with-graph", ("H06",), acceptable=("E10",)), with_python("validates_with_graph")),
+    Program(_case("validates-with-graph", ("E04", "H06"), acceptable=("E10",)), with_python("validates_with_graph")),
     # Workers start again for each short epoch, and each builds an index first.
     Program(_case("index-in-each-worker", ("D06",), acceptable=("D01", "E07")), with_python("index_in_each_worker")),
     # One rank gets batches of 40, the other of 8.

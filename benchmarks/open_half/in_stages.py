@@ -32,5 +32,5 @@ PROGRAMS: tuple[Program, ...] = (
     # Each rank draws its own length, up to the stage's.
     Program(_case("own-curricula", ("F03",), acceptable=("E06", "F02", "F04")), with_torchrun("own_curricula"), 2),
     # A smoothed loss keeps the graphs of all steps, while layers thaw.
-    Program(_case("smooths-with-its-graph", ("H06",), acceptable=("E10",)), with_python("smooths_with_its_graph")),
+    Program(_case("smooths-with-its-graph", ("E04", "H06"), acceptable=("E10",)), with_python("smooths_with_its_graph")),
 )

@@ -65,7 +65,7 @@ class Facts:
             "wrapper_calls": models.wrapper_calls,
             "gradients": lambda: steps.gradients.fact(models.judges_ddp()),
             "graphs": lambda: steps.graphs.fact(),
-            "evaluated_graphs": lambda: steps.evaluated_graphs.fact(),
+            "evaluated_graphs": self._evaluated_graphs,
             "batches": self._batches,
             "evaluation": models.evaluation,
             "process_group": self._group,
@@ -191,6 +191,10 @@ class Facts:
         found: dict[str, Any] | None = feed.batches.fact() if feed is not None and feed.trains else None
         called = self._models.inspection.called.fact()
         return found if called is None else measured.Batches.filled(**(found or {}), called=called)
+
+    def _evaluated_graphs(self) -> dict[str, Any] | None:
+        found = self._steps.evaluated_graphs.fact()
+        return None if found is None else measured.EvaluatedGraphs.filled(**found)
 
     def _workload(self) -> dict[str, Any] | None:
         workload = self._models.inspection.workload

@@ -53,7 +53,8 @@ def frames_of(frame: FrameType | None) -> Iterator[Frame]:
             return
         code = frame.f_code
         if not code.co_filename.startswith(_OWN):
-            yield Frame(code.co_filename, frame.f_lineno or 0, code.co_name)
+            # Python gives no line to what it adds itself, such as the end of a comprehension.
+            yield Frame(code.co_filename, frame.f_lineno or code.co_firstlineno, code.co_name)
         frame = frame.f_back
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
-from gputop.tracking.standing.stack import Frame, where
+from gputop.tracking.standing.stack import Frame, frames_of, where
 
 SITE = "/venv/lib/python3.11/site-packages"
 
@@ -39,3 +42,9 @@ COMMAND = Frame("/venv/bin/project-train", 8, "<module>")
 )
 def test_the_line_is_of_the_users_own_files_before_installed_packages(frames: tuple[Frame, ...], line: str | None) -> None:
     assert where(frames, is_library).line == line
+
+
+def test_what_python_gives_no_line_is_at_the_first_line_of_its_function() -> None:
+    code = SimpleNamespace(co_filename="/home/me/train.py", co_firstlineno=14, co_name="<listcomp>")
+    between: Any = SimpleNamespace(f_code=code, f_lineno=None, f_back=None)
+    assert [str(frame) for frame in frames_of(between)] == ["train.py:14 <listcomp>"]
