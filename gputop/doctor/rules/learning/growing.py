@@ -54,9 +54,10 @@ def loss_grows(evidence: Evidence, group: RankGroup) -> Judgement:
         evidence.levels(logged.run_id(group), rank.rank, name),
         evidence.series(logged.run_id(group), rank.rank, name),
     )
-    if len(levels.stretches) < STRETCHES_MIN or len(series) < NEWEST or levels.lowest <= 0:
+    stretches = levels.stretches
+    if len(stretches) < STRETCHES_MIN or len(series) < NEWEST or levels.lowest <= 0:
         return None
-    start, best = levels.stretches[0], min(levels.stretches, key=lambda stretch: stretch.mean)
+    start, best = stretches[0], min(stretches, key=lambda stretch: stretch.mean)
     newest = [value for value in series.values[-NEWEST:] if math.isfinite(value)]
     if len(newest) < NEWEST:
         return None
@@ -66,7 +67,7 @@ def loss_grows(evidence: Evidence, group: RankGroup) -> Judgement:
     learned = best.mean <= LEARNED * start.mean
     grown = now >= EXPLODED * start.mean or (learned and now >= GROWN_FROM_START * start.mean)
     intended = _begins_anew(series) or _raises_a_term(evidence, group, rank) or _acts_between_steps(evidence, group, rank)
-    sure = grown and not intended and not _falls_again(levels.stretches)
+    sure = grown and not intended and not _falls_again(stretches)
     times = now / best.mean
     title = (
         f"The loss has grown to {units.metric(now)}, {f'{times:.1f}' if times < 100 else units.count(times)} times its lowest"
