@@ -11,7 +11,7 @@ from textual.geometry import Size
 from textual.widget import Widget
 
 from gputop.questions import Answer
-from gputop.run_questions import GpusAnswer, RunsAnswer
+from gputop.run_questions import GpusAnswer, RunsAnswer, RunsQuestion
 from gputop.snapshot import ProcessRun
 from gputop.tui.drawing.runs.overlay import HUES
 from gputop.tui.drawing.runs.strips import first_subject
@@ -114,23 +114,32 @@ class RunScreen(RunPanes):
             self.focus_now(None)
 
     def _ask(self) -> None:
-        if self.is_current and self.view is not None:
-            runs = self.stored.question((self.run_id, *self.marked), self.view)
-            question = runs or self.stored.gpus_question(self.run_id, self.view)
-            if question is not None:
-                self.post_message(Asked(question))
+        """Ask for what is missing: for the run and its GPUs at once."""
+        if not self.is_current or self.view is None:
+            return
+        for missing in (self._missing_runs(self.view), self.stored.gpus_question(self.run_id, self.view)):
+            if missing is not None:
+                self.post_message(Asked(missing))
+
+    def _missing_runs(self, view: View) -> RunsQuestion | None:
+        return self.stored.question((self.run_id, *self.marked), view)
 
     def take_answer(self, answer: Answer) -> None:
-        """Keep stored runs."""
-        if isinstance(answer, RunsAnswer) and self.view is not None:
+        """Keep stored runs, and the readings of their GPUs."""
+        if self.view is None:
+            return
+        if isinstance(answer, RunsAnswer):
             self.stored.take(answer, self.view.history)
             if answer.problem:
                 self.app.notify(answer.problem, severity="warning")
-            self._ask()
+            if self.is_current and (missing := self._missing_runs(self.view)) is not None:
+                self.post_message(Asked(missing))
             self.settle()
-        if isinstance(answer, GpusAnswer) and self.view is not None:
+        elif isinstance(answer, GpusAnswer):
             self.stored.take_gpus(answer, self.view.history)
-            self.settle()
+            missing = self._missing_runs(self.view)
+            if missing is None or not missing.run_ids:  # else the run itself follows: one drawing shows both
+                self.settle()
 
     def copyable(self) -> Copy | None:
         """Return the id of the run shown; of one without a curve, the PIDs of its ranks."""

@@ -68,7 +68,7 @@ async def test_live_and_stored_runs_are_one_list_and_a_stored_one_is_read_when_c
     app = AskingApp(screen)
     async with app.run_test(size=(160, 50)) as pilot:
         await settle(pilot)
-        assert app.asked == [RunsQuestion()]
+        assert app.asked == [RunsQuestion(), GpusQuestion(("run-1",))]
         assert "reading …" in text_of(app)
         screen.take_answer(LISTED)
         await settle(pilot)
@@ -78,7 +78,9 @@ async def test_live_and_stored_runs_are_one_list_and_a_stored_one_is_read_when_c
         await pilot.press("down")
         await settle(pilot)
         assert screen.run_id == "old-0"
-        assert app.asked[-1] == RunsQuestion(("old-0",))
+        assert app.asked[-2:] == [RunsQuestion(("old-0",)), GpusQuestion(("old-0",))]
+        screen.take_answer(GpusAnswer(GpusQuestion(("old-0",))))
+        asked = len(app.asked)
         points = Points("old-0", 0, "loss", tuple(range(50)), tuple(1e9 + step for step in range(50)), (0.5,) * 50)
         other = Points("old-0", 0, "extra", (0, 1), (1e9, 1e9 + 1), (1.0, 2.0))
         whole = replace(stored(0), ranks=(replace(stored(0).ranks[0], facts={"progress": {"total_steps": 777}}),))
@@ -87,9 +89,7 @@ async def test_live_and_stored_runs_are_one_list_and_a_stored_one_is_read_when_c
         shown = text_of(app)
         assert "metric 1 of 2" in shown
         assert "90/777" in shown
-        assert app.asked[-1] == GpusQuestion(("old-0",))
-        screen.take_answer(GpusAnswer(GpusQuestion(("run-1", "old-0"))))
-        asked = len(app.asked)
+        screen.take_answer(GpusAnswer(GpusQuestion(("run-1",))))
         await pilot.press("N", "n")
         await settle(pilot)
         assert screen.run_id == "old-0"
@@ -168,7 +168,7 @@ async def test_marked_runs_stay_in_the_chart_and_their_configurations_are_compar
         assert " runs, 1 marked " in text_of(app), "the key says that it did something"
         await pilot.press("down", "space", "down", "x")
         await settle(pilot)
-        assert app.asked[-1] == RunsQuestion(("old-1", "old-0"))
+        assert RunsQuestion(("old-1", "old-0")) in app.asked
         points = tuple(
             Points(f"old-{number}", 0, "loss", tuple(range(50)), tuple(1e9 + step for step in range(50)), (0.5 + number,) * 50)
             for number in range(2)
