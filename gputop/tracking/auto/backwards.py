@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from gputop.tracking.auto.losses import values as loss_values
+from gputop.tracking.auto.losses.reduction import read
 from gputop.tracking.auto.training.discarded import are_discarded
 from gputop.tracking.auto.training.epochs import Epochs
 from gputop.tracking.auto.training.state import Training
 from gputop.tracking.auto.without_optimizer import WithoutOptimizer
+from gputop.tracking.journal.handlers import let_through
 from gputop.tracking.journal.notice import warn
-from gputop.tracking.unseen import unseen
+from gputop.tracking.unseen import mode_counts, unseen
 
 NO_NUMBERS = ("DTensor", "FakeTensor", "FunctionalTensor")
 """Tensors without a value of their own on this rank, or without any value."""
@@ -24,14 +26,27 @@ class Backwards:
         self._epochs = epochs
         self._without_optimizer = without_optimizer
         self._tensor = training.torch.Tensor
+        self._dispatches, self._functions = mode_counts(training.torch)
 
     def scaled(self, result: Any, loss: Any) -> None:
         """Remember the loss that a GradScaler scaled."""
         training = self._training
         if not training.fast.takes_several:
             training.end_early()
-        with unseen(training.torch):
-            training.sites.scaled(result, loss)
+        if self._dispatches() or self._functions():
+            with unseen(training.torch):
+                self._scaled(result, loss)
+        else:
+            self._scaled(result, loss)
+
+    def _scaled(self, result: Any, loss: Any) -> None:
+        training = self._training
+        try:
+            value = loss_values.value_of(training.torch, loss)
+        except RuntimeError as error:  # within ``torch.vmap``, which allows nobody to read a number
+            let_through(error)
+            value = None
+        training.sites.scaled(result, value, read(loss))
 
     def before(self, tensors: Any) -> None:
         """Read the loss that backward is about to run on. Called on the training thread."""
@@ -50,9 +65,8 @@ class Backwards:
         if training.iteration.evaluated():
             training.iteration.interrupt()
         self._take_batch()
-        shown, part = sites.unscaled(tensor)
-        training.graphs.mark(shown, training.step + 1)
-        number = loss_values.value_of(training.torch, shown)
+        training.graphs.mark(tensor, training.step + 1)
+        number, part = sites.unscaled(training.torch, tensor)
         if number is None:
             return
         site = sites.here()

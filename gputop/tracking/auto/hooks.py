@@ -24,7 +24,7 @@ from gputop.tracking.auto.losses.reduction import divided_by, read, read_mean, r
 from gputop.tracking.auto.losses.site import Site
 from gputop.tracking.auto.losses.sites import Sites
 from gputop.tracking.auto.losses.user_code import UserCode, accelerate_divides_by, columns_of, label
-from gputop.tracking.auto.losses.values import plain_value_of, value_of
+from gputop.tracking.auto.losses.values import number_in, plain_value_of, value_of
 from gputop.tracking.auto.other_threads import OtherThreads
 from gputop.tracking.auto.readings import ddp, gpu
 from gputop.tracking.auto.readings.batches import Batches
@@ -88,6 +88,7 @@ _NOT_COMPILED = (
         is_table,
         value_of,
         plain_value_of,
+        number_in,
         read,
         read_mean,
         step_loss,
@@ -130,7 +131,7 @@ def _patch_backward(torch: Any, steps: Steps) -> None:
         backwards = steps.backwards
         try:
             with unseen(torch):
-                if not training.taken:
+                if not fast.taken:
                     _listen_to_keras(torch, steps)
                 backwards.before(tensors)
         except Exception as error:  # noqa: BLE001 - the user's backward runs next, whatever went wrong with its loss
@@ -256,13 +257,14 @@ def _patch_scaler(torch: Any, steps: Steps) -> None:
     if scaler is None:
         return
     training = steps.training
+    fast = training.fast
     original_scale, original_step = scaler.scale, scaler.step
 
     @stands_for(original_scale)
     def scale(self: Any, outputs: Any) -> Any:
         result = original_scale(self, outputs)
         try:
-            if not training.off and result is not outputs and isinstance(result, torch.Tensor):
+            if fast.mode != "off" and result is not outputs and isinstance(result, torch.Tensor):
                 steps.backwards.scaled(result, outputs)
         except Exception as error:  # noqa: BLE001 - as above
             training.failed(error)
@@ -270,9 +272,9 @@ def _patch_scaler(torch: Any, steps: Steps) -> None:
 
     @stands_for(original_step)
     def step(self: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        taken = training.all_taken
+        taken = fast.taken
         result = original_step(self, optimizer, *args, **kwargs)
-        if not training.off and training.all_taken == taken and not training.on_other_thread():
+        if fast.taken == taken and not training.off and not training.on_other_thread():
             training.end_early()
             try:
                 steps.after_step(optimizer, skipped=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from threading import get_ident
 from typing import Any
 
-from gputop.tracking.auto.losses import values as loss_values
 from gputop.tracking.auto.losses.held import HeldLosses
 from gputop.tracking.auto.training.state import Training
 from gputop.tracking.auto.training.threads import has_ended
@@ -33,7 +32,7 @@ class OtherThreads:
             idle = training.is_idle()
             may_hold = idle and threads.may_hold
             is_over = (idle and not len(training.optimizers)) or has_ended(training.thread)
-            if threads.follows_backward(idle, is_over, lambda: self._loss(tensors) is not None, training.all_taken):
+            if threads.follows_backward(idle, is_over, lambda: self._loss(tensors) is not None, training.fast.taken):
                 training.go_on_here()
                 return True
             value = self._loss(tensors) if may_hold else None
@@ -49,7 +48,7 @@ class OtherThreads:
         if type(tensors) is not training.torch.Tensor:
             return None
         with unseen(training.torch):
-            return loss_values.value_of(training.torch, training.sites.unscaled(tensors)[0])
+            return training.sites.unscaled(training.torch, tensors)[0]
 
     def is_foreign(self, optimizer: Any) -> bool:
         """Return whether a step that ends on this thread is not of the training, which otherwise continues here."""

@@ -508,3 +508,21 @@ def test_a_run_on_a_gpu_records_its_throughput_by_the_clock(monkeypatch: pytest.
         told.append(values.get("samples_per_s"))
     assert values["pace_s"] == pytest.approx(0.05, rel=0.5)
     assert all(rate is not None and 80 < rate < 330 for rate in told[40:]), "160 in truth; by single steps, 8,000"
+
+
+def test_a_loss_that_is_scaled_within_vmap_has_no_value_and_stops_nothing(home: Home) -> None:
+    code, _, error = home.run(
+        SMALL
+        + """
+scaler = torch.amp.GradScaler("cpu", init_scale=2.0)
+for number in range(40):
+    optimizer.zero_grad()
+    torch.vmap(lambda row: scaler.scale(row.square().sum()))(torch.ones(3, 4))
+    scaler.scale(model(torch.randn(2, 4)).square().mean()).backward()
+    scaler.step(optimizer)
+    scaler.update()
+"""
+    )
+    assert code == 0, error
+    assert error == ""
+    assert len(points(home, home.only_run())["loss"]) == 40

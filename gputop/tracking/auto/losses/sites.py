@@ -19,6 +19,7 @@ from typing import Any
 from gputop.tracking.auto.losses.reduction import UNREAD, Reduced, read
 from gputop.tracking.auto.losses.site import Site
 from gputop.tracking.auto.losses.user_code import UserCode
+from gputop.tracking.auto.losses.values import value_of
 
 
 class Sites:
@@ -36,7 +37,8 @@ class Sites:
         self.added: tuple[Site, Any] | None = None
         """The site and loss added by the running backward."""
         self.scaled_losses: dict[int, tuple[Any, Any, Reduced]] = {}
-        """By thread, the last loss that a GradScaler scaled, until a backward runs on it."""
+        """By thread, the last loss that a GradScaler scaled, until a backward runs on it: a reference to the scaled one, its
+        value, and how it was reduced."""
         self.scaled_in_step = False
         """Whether a GradScaler has scaled a loss since the optimizer's last step."""
 
@@ -64,17 +66,20 @@ class Sites:
         if not site.count and site in self.pending:
             self.pending.remove(site)
 
-    def scaled(self, result: Any, loss: Any) -> None:
-        """Remember the loss that a GradScaler scaled."""
+    def scaled(self, result: Any, value: Any, part: Reduced) -> None:
+        """Remember the loss that a GradScaler scaled: its value, and how it was reduced."""
         self.scaled_in_step = True
-        self.scaled_losses[get_ident()] = weakref.ref(result), loss.detach(), read(loss)
+        self.scaled_losses[get_ident()] = weakref.ref(result), value, part
 
-    def unscaled(self, tensor: Any) -> tuple[Any, Reduced]:
-        """Return the loss that backward runs on, and how it was reduced; UNREAD if it was not scaled."""
+    def unscaled(self, torch: Any, tensor: Any) -> tuple[Any, Reduced]:
+        """Return the value of the loss that backward runs on, None if it has none, and how it was reduced.
+
+        UNREAD if it was not scaled.
+        """
         scaled = self.scaled_losses.pop(get_ident(), None) if self.scaled_losses else None
         if scaled is not None and scaled[0]() is tensor:
             return scaled[1], scaled[2]
-        return tensor, UNREAD
+        return value_of(torch, tensor), UNREAD
 
     def begin_backward(self) -> None:
         """Note that a backward begins, whose loss is not known yet."""

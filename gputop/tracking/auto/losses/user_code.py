@@ -56,7 +56,7 @@ class UserCode:
     def frame(self) -> FrameType | None:
         """Return the nearest frame of the caller outside libraries, else the nearest one outside gputop and backward itself."""
         library = self._library.get
-        frame: FrameType | None = sys._getframe()
+        frame: FrameType | None = sys._getframe(1)
         for _ in range(_FRAMES_MAX):
             if frame is None:
                 break

@@ -125,6 +125,7 @@ class FastPath:
         "mode",
         "pause_at",
         "step",
+        "taken",
         "thread",
         "turns_taken",
     )
@@ -149,6 +150,8 @@ class FastPath:
         """When the last iteration ended, in seconds of ``perf_counter``."""
         self.step = self._last_step = self.pause_at = -1
         """Numbers of the last iteration, of the last one before the next full one, and of the one at which to pause."""
+        self.taken = 0
+        """How many optimizer steps were seen, on either path; shows those that a GradScaler skips."""
         self._pause_every = 0
         self._limit_s = FULL_FROM_S
         """An iteration that takes longer ends the fast path."""
@@ -298,6 +301,7 @@ class FastPath:
         self._batches_before = self.batches
         self.mark = now
         self._next, self.turns_taken = self._turns[0], 0
+        self.taken += 1
         if self.counts is not None:
             self.counts.stepped(turn.number)
         return True
@@ -314,6 +318,7 @@ class FastPath:
             if losses:
                 self._record((turn.losses, losses, self.step, now))
         self.turns_taken += 1
+        self.taken += 1
         self._next = self._turns[self.turns_taken]
         if self.counts is not None:
             self.counts.stepped(turn.number)
@@ -341,6 +346,10 @@ class FastPath:
         for name, value in zip(turn.losses, found, strict=True):
             self._late(name, value, step, int(now * 1e9))
         return ()
+
+    def count_step(self) -> None:
+        """Count an optimizer's step on the full path."""
+        self.taken += 1
 
     def continues(self) -> bool:
         """At a pause: return whether the next iteration is fast too, and set the next pause."""

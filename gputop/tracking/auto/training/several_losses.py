@@ -37,9 +37,11 @@ class Several:
         if self._dispatches() or self._functions():
             with unseen(self._torch):
                 return self._takes_any(site, tensor)
-        shown, part = sites.unscaled(tensor) if sites.scaled_losses else (tensor, UNREAD)
-        plain = type(shown) is type(tensor)
-        value = (values.plain_value_of if plain else values.value_of)(self._torch, shown)
+        part: Reduced = UNREAD
+        if sites.scaled_losses:
+            value, part = sites.unscaled(self._torch, tensor)
+        else:
+            value = values.plain_value_of(self._torch, tensor)
         if value is None:
             return False
         read: Reduced | None = part
@@ -54,8 +56,7 @@ class Several:
     def _takes_any(self, site: Site, tensor: Any) -> bool:
         """Take the loss while modes of the script see what is asked of tensors."""
         sites = self._sites
-        shown, part = sites.unscaled(tensor)
-        value = values.value_of(self._torch, shown)
+        value, part = sites.unscaled(self._torch, tensor)
         return value is not None and sites.add(site, value, part, tensor, in_closure=False)
 
     def take(self, lines: list[Site]) -> list[Any] | None:

@@ -66,8 +66,6 @@ class Training:
         """Python's id of the thread that trains, or last did; 0 before the first step."""
         self.threads = Threads()
         self.step = -1
-        self.taken = 0
-        """How many optimizer steps were seen, without those of the fast path that is being taken."""
         self.mark: float | None = None
         """When the last step ended."""
         self.recent_s: deque[float] = deque(maxlen=RECENT_STEPS)
@@ -115,16 +113,6 @@ class Training:
     def marked(self) -> float | None:
         """When the last step ended, in seconds of ``perf_counter``."""
         return self.fast.mark if self.fast.mode == "fast" else self.mark
-
-    @property
-    def all_taken(self) -> int:
-        """How many optimizer steps were seen; detects those that a GradScaler skips."""
-        fast = self.fast
-        return self.taken if fast.mode != "fast" else self.taken + self._taken_fast()
-
-    def _taken_fast(self) -> int:
-        """Return how many optimizer steps were seen on the fast path."""
-        return (self.fast.step - self.step) * len(self.usual.turns) + self.fast.turns_taken
 
     def failed(self, error: Exception) -> None:
         """Stop tracking after an error; the training continues without it. An error of a signal handler passes."""
@@ -214,7 +202,7 @@ class Training:
         """Note that an optimizer's step has ended, or that its scaler skipped it."""
         self.stepping = False
         if not skipped:
-            self.taken += 1
+            self.fast.count_step()
 
     def begins_again(self) -> bool:
         """Return whether the gradients from before this optimizer step are gone: its closure computes the same loss again."""
@@ -331,8 +319,7 @@ class Training:
         """Between two iterations: leave the fast path, so that the next iteration is measured in full."""
         fast = self.fast
         fast.leave("full")
-        self.taken += self._taken_fast()
-        self.threads.stepped_fast(self.taken)
+        self.threads.stepped_fast(fast.taken)
         for turn in self.usual.turns[: fast.turns_taken]:
             self.optimizers.add(turn.number)
         if self.loader is not None:
