@@ -36,6 +36,7 @@ from gputop.tracking.auto.timings import Timings
 from gputop.tracking.auto.training.discarded import are_discarded
 from gputop.tracking.auto.training.fast_path import FastPath
 from gputop.tracking.auto.training.iteration import Iteration
+from gputop.tracking.auto.training.nested_steps import NestedSteps
 from gputop.tracking.auto.training.optimizers import Optimizers
 from gputop.tracking.auto.training.pace import Pace
 from gputop.tracking.auto.training.several_losses import Several
@@ -79,6 +80,7 @@ _NOT_COMPILED = (
         Batches,
         Gradients,
         Graphs,
+        NestedSteps,
     ),
     *(
         ManualSteps,
@@ -222,16 +224,20 @@ def _patch_optimizers(torch: Any, steps: Steps) -> None:
         training.note_hidden_step()
 
     traced._dynamo_marked_constant = True  # type: ignore[attr-defined]
+    optimizers: Any = sys.modules["torch.optim.optimizer"]  # torch.optim shadows the module's name
+    nested = NestedSteps(optimizers)
 
     def before(optimizer: Any, args: Any, kwargs: Any) -> None:
         if compiling():
             traced()
-        elif fast.mode != "fast" and not training.off:
+        elif fast.mode != "fast" and not training.off and not nested.is_inner(optimizer):
             steps.before_step(optimizer)
 
     def after(optimizer: Any, args: Any, kwargs: Any) -> None:
         if fast.mode == "fast":
             try:
+                if nested.is_inner(optimizer):
+                    return
                 if fast.stepped(optimizer):
                     if fast.step == fast.pause_at or fast.mode != "fast":
                         training.pause()
@@ -242,12 +248,12 @@ def _patch_optimizers(torch: Any, steps: Steps) -> None:
         if training.off or compiling():
             return
         try:
-            steps.after_step(optimizer)
+            if not nested.is_inner(optimizer):
+                steps.after_step(optimizer)
         except Exception as error:  # noqa: BLE001 - as above
             training.failed(error)
 
     exclude(torch, before, after)
-    optimizers: Any = sys.modules["torch.optim.optimizer"]  # torch.optim shadows the module's name
     optimizers.register_optimizer_step_pre_hook(before)
     optimizers.register_optimizer_step_post_hook(after)
 

@@ -45,6 +45,47 @@ for step in range(6):
         optimizer.step()
 """
 
+BASE_AND_SUBCLASS = """
+import torch
+
+class Clipped(torch.optim.SGD):
+    def step(self, closure=None):
+        if FAILS and len(done) == 5:
+            done.append("failed")
+            raise RuntimeError("not now")
+        result = super().step(closure)
+        if FAILS and len(done) == 9:
+            done.append("failed")
+            raise RuntimeError("too late")
+        return result
+
+done = []
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+torch.optim.SGD(model.parameters(), lr=0.5)  # now torch hooks the step of the base, too
+optimizer = Clipped(model.parameters(), lr=0.5)
+for step in range(STEPS):
+    optimizer.zero_grad()
+    model(torch.randn(8, 4)).square().mean().backward()
+    try:
+        optimizer.step()
+    except RuntimeError:
+        continue
+    done.append(step)
+print(len([step for step in done if step != "failed"]))
+"""
+
+
+@pytest.mark.warm
+@pytest.mark.parametrize(("steps", "fails"), [(40, False), (400, False), (40, True)])
+def test_a_step_that_calls_that_of_its_base_counts_once(home: Home, steps: int, fails: bool) -> None:
+    code, out, err = home.run(f"FAILS, STEPS = {fails}, {steps}\n{BASE_AND_SUBCLASS}", command=RUN)
+    assert code == 0, err
+    done = int(out.split()[0])
+    assert done == (steps if not fails else steps - 2)
+    losses = read_all(home.archives()[0]).series["loss"]
+    assert [step for step, _ in losses] == list(range(done))
+
 
 @pytest.mark.warm
 @pytest.mark.parametrize(("script", "said"), [(META, 1), (GAN, 0)], ids=["meta-learning", "two that stay"])
