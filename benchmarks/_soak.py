@@ -127,7 +127,8 @@ class Soak:
         self._box(lost=False)
         self._state = folder / "gputop"
         changed = {"GPUTOP_DIR": str(self._state), "HOME": str(folder), "PYTHONPATH": str(ROOT)}
-        self.environment = {**nvml_sim.environment(self._scenario), **changed}
+        # Compiled modules, as an installer leaves them: compiling takes memory that Python keeps.
+        self.environment = {**nvml_sim.environment(self._scenario), "PYTHONDONTWRITEBYTECODE": "", **changed}
         self._script = folder / "training.py"
         self._script.write_text(TRAINING)
         self.lasting = self._train("lasting", "lasting", 0, 1, seconds + 600)

@@ -88,7 +88,7 @@ def living(world: World, folder: Path) -> Iterator[dict[str, str]]:
         box = nvml_sim.living_box(world.gpus, pids=tuple(pids[: world.gpus]))
         for index, pid in enumerate(pids[world.gpus :]):
             box.process(index % world.gpus, pid, 2**27, 1.0)
-        yield nvml_sim.environment(box.write(folder / "scenario")) | ours
+        yield nvml_sim.environment(box.write(folder / "scenario")) | {"PYTHONDONTWRITEBYTECODE": ""} | ours
     finally:
         os.killpg(workers.pid, 9)
         workers.wait()

@@ -77,7 +77,7 @@ def main() -> None:
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in stores}
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        simulated = nvml_sim.environment(nvml_sim.living_box(8).write(place / "scenario"))
+        simulated = nvml_sim.environment(nvml_sim.living_box(8).write(place / "scenario")) | {"PYTHONDONTWRITEBYTECODE": ""}
         environments: dict[str, dict[str, str]] = {}
         for number, (name, (code, count, _)) in enumerate(stores.items()):
             state = place / str(number)
