@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from weakref import ref
 
 from gputop.history.buckets import Bucket, Buckets
 
@@ -29,7 +28,6 @@ class Series:
     """A bounded series of (x, value); x is time in seconds or a step, and may decrease."""
 
     __slots__ = (
-        "__weakref__",
         "_along",
         "_buckets",
         "_new_values",
@@ -47,11 +45,10 @@ class Series:
         """``values_of`` is the series whose values this one shares along another axis; extend that one first."""
         self.limit = limit
         self._values_of = values_of
-        self._along: ref[Series] | None = None
-        """The series that shares the values of this one. A weak reference, so that both are freed with their last owner: the
-        garbage collector would find them only after minutes."""
+        self._along: Series | None = None
+        """The series that shares the values of this one."""
         if values_of is not None:
-            values_of._along = ref(self)
+            values_of._along = self
         self._buckets = Buckets(values_of.buckets if values_of is not None else None)
         self._new_x = array("d")
         self._new_values = array("d")
@@ -95,8 +92,7 @@ class Series:
     def _take_new(self) -> None:
         """Make buckets of the new values, along both axes: the buckets share the values."""
         first = self._values_of or self
-        along = first._along() if first._along is not None else None
-        rows = [series for series in (first, along) if series is not None]
+        rows = [series for series in (first, first._along) if series is not None]
         values, first._new_values = first._new_values, array("d")
         places = [row._new_x for row in rows]
         for row in rows:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import math
 import sys
 from unittest import mock
-from weakref import ref
 
 import pytest
 from hypothesis import given, settings
@@ -122,18 +120,6 @@ def test_runs_that_are_no_longer_listed_are_forgotten_in_the_end() -> None:
     kept = [number for number in range(history.ENDED_RUNS_KEPT + 10) if seen.metrics(f"r{number}")]
     assert history.ENDED_RUNS_KEPT <= len(kept) <= history.ENDED_RUNS_KEPT + 1
     assert kept[-1] == history.ENDED_RUNS_KEPT + 9
-
-
-def test_a_forgotten_metric_is_freed_without_the_collector() -> None:
-    metric = MetricSeries()
-    metric.extend((1, 2), (1.0, 2.0), (0.5, 0.4))
-    seen = [ref(metric.by_step), ref(metric.by_time)]
-    gc.disable()
-    try:
-        del metric
-        assert [each() for each in seen] == [None, None]
-    finally:
-        gc.enable()
 
 
 def test_processes_that_ended_longest_ago_are_forgotten() -> None:
