@@ -33,7 +33,7 @@ class Backwards:
         training = self._training
         if not training.fast.takes_several:
             training.end_early()
-        if self._dispatches() or self._functions():
+        if type(loss) is not self._tensor or self._dispatches() or self._functions():
             with unseen(training.torch):
                 self._scaled(result, loss)
         else:
