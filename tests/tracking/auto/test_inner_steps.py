@@ -87,6 +87,37 @@ def test_a_step_that_calls_that_of_its_base_counts_once(home: Home, steps: int, 
     assert [step for step, _ in losses] == list(range(done))
 
 
+ODD = """
+import torch
+
+class Step:
+    def __eq__(self, other):
+        return self is other
+
+    def __call__(self, optimizer, closure=None):
+        return torch.optim.SGD.step(optimizer, closure)
+
+class Odd(torch.optim.SGD):
+    step = Step()
+
+model = torch.nn.Linear(4, 1)
+optimizer = Odd(model.parameters(), lr=0.5)
+for step in range(40):
+    optimizer.zero_grad()
+    model(torch.randn(8, 4)).square().mean().backward()
+    optimizer.step()
+print("done")
+"""
+
+
+@pytest.mark.warm
+def test_a_step_that_has_no_hash_is_taken(home: Home) -> None:
+    code, out, err = home.run(ODD, command=RUN)
+    assert (code, out) == (0, "done\n"), err
+    assert "automatic tracking" not in err
+    assert [step for step, _ in read_all(home.archives()[0]).series["loss"]] == list(range(40))
+
+
 @pytest.mark.warm
 @pytest.mark.parametrize(("script", "said"), [(META, 1), (GAN, 0)], ids=["meta-learning", "two that stay"])
 def test_a_run_says_that_steps_of_passing_optimizers_count(home: Home, script: str, said: int) -> None:

@@ -11,6 +11,8 @@ import weakref
 from types import FrameType
 from typing import Any
 
+from gputop.tracking.journal.handlers import let_through
+
 _FRAMES_MAX = 64
 
 
@@ -24,17 +26,24 @@ class NestedSteps:
         self._may_nest: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDictionary()
 
     def is_inner(self, optimizer: Any) -> bool:
-        """Return whether a hook of the caller runs for a step of an optimizer within another step of the same one."""
-        kind = type(optimizer)
-        may = self._may_nest.get(kind)
-        if may is None:
-            may = self._may_nest[kind] = len(self._own_steps(kind)) > 1
-        return may and self._steps_under_way(optimizer) > 1
+        """Return whether a hook of the caller runs for a step of an optimizer within another step of the same one.
 
-    def _own_steps(self, kind: type) -> set[Any]:
-        """Return the functions ``step`` of a class and its bases, as they were defined."""
+        Never raises: False of an optimizer whose class cannot be examined.
+        """
+        try:
+            kind = type(optimizer)
+            may = self._may_nest.get(kind)
+            if may is None:
+                may = self._may_nest[kind] = len(self._own_steps(kind)) > 1
+            return may and self._steps_under_way(optimizer) > 1
+        except Exception as error:  # noqa: BLE001 - the user's step runs next, whatever its class is
+            let_through(error)
+            return False
+
+    def _own_steps(self, kind: type) -> set[int]:
+        """Return the ids of the functions ``step`` of a class and its bases, as they were defined: some have no hash."""
         found = (vars(each).get("step") for each in kind.__mro__ if each is not self._base)
-        return {_as_defined(step) for step in found if step is not None}
+        return {id(_as_defined(step)) for step in found if step is not None}
 
     def _steps_under_way(self, optimizer: Any) -> int:
         """Count torch's wrappers of a step of this optimizer on the stack. One that raised is not there any more."""
