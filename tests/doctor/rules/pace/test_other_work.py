@@ -171,3 +171,10 @@ def test_what_resembles_it_is_left_alone(name: str) -> None:
 def test_a_rank_is_not_named_if_no_other_waits_for_it() -> None:
     (finding,) = found(ranks(pausing("metrics", 2, 5), lambda second: Doing("forward")))
     assert finding.id == "E07"
+
+
+@pytest.mark.parametrize("activity", ["metrics", "data"])
+def test_work_that_all_ranks_do_equally_names_none_of_them(activity: Activity) -> None:
+    """A rank is late only if the others hardly do the same: here each does it in 40% of its time, and none waits more."""
+    work = pausing(Doing(activity, "wer.py:7", "distance"), 2, 5)
+    assert {finding.id for finding in found(ranks(work, work))}.isdisjoint({"F01", "F05"})
