@@ -66,6 +66,11 @@ def a_third_between(second: int) -> Snapshot:
     return measures_between_steps(second, 0.045, [])
 
 
+def a_quarter_between(second: int) -> Snapshot:
+    """Of a step, 25% belong to no phase."""
+    return measures_between_steps(second, 0.025, [])
+
+
 def few_long_steps(second: int) -> Snapshot:
     """A step takes 3 s."""
     metrics: tracked.Metrics = {
@@ -90,6 +95,7 @@ PAUSES: tuple[tuple[str, Scene], ...] = (
 )
 NO_PAUSES: tuple[tuple[str, Scene], ...] = (
     ("a fifth of the time", seen_at(calm, *_TRAINS * 8, *[_SEARCHES] * 4)),
+    ("a quarter of each step is outside all phases", seen_at(a_quarter_between, *_TRAINS * 4, *[_SEARCHES] * 8)),
     ("in the function that trains", seen_at(calm, *_TRAINS * 4, *[Doing("other", "train.py:44", "main")] * 8)),
 )
 
@@ -113,6 +119,7 @@ LOOK_ALIKES: tuple[tuple[str, str, Scene, int], ...] = (
     ("D01", "a little bookkeeping between steps", lambda second: measures_between_steps(second, 0.03), 60),
     ("D01", "a third of the time, in several functions", a_third_between, 60),
     ("D01", "a third of the time, and stacks show that it trains", seen_at(a_third_between, *_TRAINS), 60),
+    ("D01", "a third of the time, and seldom in a metric", seen_at(a_third_between, *_TRAINS * 5, _WORDS), 60),
     (
         "D01",
         "a third of the time, in some function",
