@@ -7,7 +7,7 @@ import sys
 
 from gputop.agent.first_look import OPTION, write_first_look
 from gputop.agent.one_heap import share_one_heap
-from gputop.tui.light_imports import import_processes, leave_out_archives
+from gputop.startup.light_imports import import_processes, leave_out_archives
 
 
 def main() -> int:
@@ -50,8 +50,8 @@ def _end_at_once(code: int) -> None:
 
 
 def _run_sampler() -> int:
-    from gputop.tui.gc_freeze import long_lived
-    from gputop.tui.light_imports import import_ctypes, import_library
+    from gputop.startup.gc_freeze import long_lived
+    from gputop.startup.light_imports import import_ctypes, import_library
 
     with long_lived():
         import_library()
@@ -62,8 +62,8 @@ def _run_sampler() -> int:
 
 
 def _run() -> int:
-    from gputop.tui.gc_freeze import long_lived
-    from gputop.tui.light_imports import import_library
+    from gputop.startup.gc_freeze import long_lived
+    from gputop.startup.light_imports import import_library
 
     with long_lived():
         import_library()

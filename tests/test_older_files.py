@@ -13,8 +13,8 @@ from gputop.cli.main import main
 from gputop.jobs import store
 from gputop.places import config_path, create_dirs, jobs_dir
 from gputop.recipes import own_commands
-from gputop.tui.state.settings import Settings
-from gputop.tui.state.settings_file import read_settings, save_settings
+from gputop.settings.file import read_settings, save_settings
+from gputop.settings.values import Settings
 
 JOB = "20261122-072613-bfc1"
 BOOT = "f360211c-18a1-4d87-b9b9-5366a54c33e8"

@@ -12,8 +12,8 @@ import os
 
 from gputop.cli.sampling import gpus_of, interval_of
 from gputop.errors import UsageError
-from gputop.tui.state.settings import Settings
-from gputop.tui.state.settings_file import load_settings
+from gputop.settings.file import load_settings
+from gputop.settings.values import Settings
 
 MACHINES = ("host", "hosts", "slurm", "pods", "prometheus")
 """The settings that name what to watch. To name one on the command line replaces them all."""

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
     from gputop.agent.sampler import Sampler
     from gputop.hosts.prometheus.watch import Watch
+    from gputop.settings.values import Settings
     from gputop.snapshot import Problem
-    from gputop.tui.state.settings import Settings
 
 
 def sampler_of(options: argparse.Namespace) -> Sampler:
     """Return a sampler for the options: of the driver, of virtual GPUs if requested, or of nothing and the reason."""
-    from gputop.tui.light_imports import import_ctypes
+    from gputop.startup.light_imports import import_ctypes
 
     import_ctypes()
     from gputop.agent.source import choose_source
@@ -105,7 +105,7 @@ def stream(options: argparse.Namespace) -> int:
 
 def screen(options: argparse.Namespace) -> int:
     """Show the dashboard."""
-    from gputop.tui.light_imports import import_processes
+    from gputop.startup.light_imports import import_processes
 
     import_processes()
     from gputop.agent.live import LiveFeed
@@ -155,8 +155,8 @@ def _machines(
     except GputopError as error:
         if setting is None:
             raise
+        from gputop.settings.file import place_of
         from gputop.snapshot import Problem
-        from gputop.tui.state.settings_file import place_of
 
         problems.append(Problem("settings", f"{place_of(setting)}: {error.message}", "This machine is shown."))
         return None

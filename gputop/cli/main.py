@@ -116,7 +116,7 @@ def _dispatch(options: argparse.Namespace) -> int:
 
 def _say_settings(options: argparse.Namespace) -> None:
     """Report what is wrong with the settings file; the dashboard does so itself."""
-    from gputop.tui.state.settings_file import read_settings
+    from gputop.settings.file import read_settings
 
     for problem in read_settings(options.config).problems:
         print(printable(f"gputop: {problem.message} {problem.hint}"), file=sys.stderr)

@@ -56,7 +56,7 @@ def screen_options(words: Sequence[str]) -> Any:
 def agent(options: argparse.Namespace) -> int:
     """Write the stream for a screen until the screen ends."""
     from gputop.agent.serving import main as agent_main
-    from gputop.tui.state.settings_file import load_settings
+    from gputop.settings.file import load_settings
 
     interval_s, gpus = interval_of(options), gpus_of(options)
     if options.first_look:  # started by the dashboard before it has read the settings
@@ -97,7 +97,7 @@ def gpus_of(options: argparse.Namespace) -> tuple[str, ...]:
 
 def when_to_ask(options: argparse.Namespace) -> WhenToAsk:
     """Return when NCCL's RAS service may be asked; the command line wins over the settings file."""
-    from gputop.tui.state.settings_file import load_settings
+    from gputop.settings.file import load_settings
 
     chosen: WhenToAsk | None = options.ask_nccl
     return chosen or ("stood still" if load_settings(options.config, ("nccl_ras",)).nccl_ras else "never")

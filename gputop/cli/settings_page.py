@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from gputop.cli.parser import build_parser
-from gputop.tui.state.setting_table import SETTINGS, Setting
-from gputop.tui.state.settings import Settings
+from gputop.settings.table import SETTINGS, Setting
+from gputop.settings.values import Settings
 
 PAGE = "docs/settings.md"
 NO_SETTINGS: Mapping[str, tuple[str, ...]] = {
@@ -19,7 +19,7 @@ NO_SETTINGS: Mapping[str, tuple[str, ...]] = {
 _HEAD = """\
 # Settings
 
-<!-- Written by `make docs` from gputop/tui/state/setting_table.py: change the table, not this page. -->
+<!-- Written by `make docs` from gputop/settings/table.py: change the table, not this page. -->
 
 The dashboard reads its settings from a TOML file: `$GPUTOP_CONFIG`, else `$XDG_CONFIG_HOME/gputop/config.toml`, else
 `~/.config/gputop/config.toml`. `--config FILE` names another one. `F2` opens the settings screen, which changes some of them.

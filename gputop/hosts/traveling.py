@@ -16,8 +16,7 @@ WANTED = b"gputop-wanted"
 """The words of the other side if it has a Python and no gputop: it now waits for ``message``."""
 NOT_NEEDED = (
     *("_demos", "adapters", "cli/across", "cli/launching", "cli/live", "cli/stored", "doctor/preflight", "doctor/rules"),
-    *("export", "filters", "history", "hosts", "joined", "over_hosts", "selftest", "tracking/auto", "tracking/site"),
-    *("tui/app.py", "tui/watching_app.py", "tui/drawing", "tui/screens", "tui/terminal", "tui/widgets"),
+    *("export", "filters", "history", "hosts", "joined", "over_hosts", "selftest", "tracking/auto", "tracking/site", "tui"),
 )
 """Packages and modules that neither ``gputop agent`` nor ``gputop --once --json`` loads."""
 SIZE_DIGITS = 10

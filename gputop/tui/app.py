@@ -18,6 +18,8 @@ from textual.notifications import SeverityLevel
 from gputop import units
 from gputop.agent.feed import Feed, ReplayFeed
 from gputop.places import jobs_dir
+from gputop.settings.file import read_settings
+from gputop.settings.values import Settings
 from gputop.terminal_text import printable
 from gputop.tui import screenshot
 from gputop.tui.screen_factory import OPENERS, AnyScreen, gpu_screen, process_run_screen, process_screen, run_screen
@@ -25,8 +27,6 @@ from gputop.tui.screens.dashboard import DashboardScreen
 from gputop.tui.state.copying import Copy
 from gputop.tui.state.keys import APP_KEYS
 from gputop.tui.state.layout import CHART_OPTIONS, LayoutKeeper
-from gputop.tui.state.settings_file import read_settings
-from gputop.tui.state.view import Settings
 from gputop.tui.terminal.palette import THEMES, theme_name
 from gputop.tui.terminal.private_textual import drawn_text, driver_of
 from gputop.tui.terminal_signals import answer_signals, answering

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO, cast
 from gputop import device, wire  # noqa: F401 - what the feed reads a first look with, imported while the sampler looks
 from gputop.agent.live import LiveFeed
 from gputop.history.history import History
+from gputop.settings.values import Settings
 from gputop.tui.drawing.gpus.pane import draw_gpus, lines_wanted
 from gputop.tui.drawing.header import header_line
 from gputop.tui.drawing.line import Line, ascii_line, clean_row, fit, line, plain, width
-from gputop.tui.state.settings import Settings
 from gputop.tui.state.view import View
 
 if TYPE_CHECKING:

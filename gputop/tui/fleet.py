@@ -18,11 +18,11 @@ from gputop.joined.rendezvous import Rendezvous, waiting_rendezvous
 from gputop.joined.runs import JoinedRun, Seen, is_shared, one_by_one
 from gputop.joined.stream import JoinedStream
 from gputop.joined.untracked import JoinedProcessRun, untracked_runs
+from gputop.settings.values import Settings
 from gputop.tui.lazy_doctor import LateDoctor
 from gputop.tui.machine import Machine
 from gputop.tui.state.fleet import FleetView, HostView
 from gputop.tui.state.own_cost import Cost
-from gputop.tui.state.view import Settings
 
 JUDGED_EVERY_S, JUDGED_SELDOM_S = 1.0, 4.0
 """How often the runs over hosts are joined and judged: as often as the hosts are read, within these limits."""

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from gputop.agent.feed import Feed
 from gputop.hosts.feed import HostFeed
+from gputop.settings.values import Settings
 from gputop.tui.app import GputopApp
 from gputop.tui.fleet import Fleet
 from gputop.tui.messages import HostsFound
@@ -19,7 +20,6 @@ from gputop.tui.screen_factory import AnyScreen
 from gputop.tui.screens.dashboard import DashboardScreen
 from gputop.tui.screens.hosts.screen import HostsScreen
 from gputop.tui.state.fleet import FleetView
-from gputop.tui.state.view import Settings
 from gputop.tui.widgets.requests import HostChosen, HostOpened
 
 DRAWN_EVERY_S = 0.4

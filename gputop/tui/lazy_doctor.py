@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gputop.snapshot import Snapshot
-from gputop.tui.gc_freeze import long_lived
+from gputop.startup.gc_freeze import long_lived
 
 if TYPE_CHECKING:
     from gputop.doctor.diagnosis import Doctor

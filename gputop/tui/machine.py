@@ -9,12 +9,13 @@ import time
 
 from gputop.agent.feed import Feed, ReplayFeed, landmark
 from gputop.history.history import History
+from gputop.settings.values import Settings
 from gputop.snapshot import Snapshot
 from gputop.tui.lazy_doctor import LateDoctor
 from gputop.tui.state.grouping import listed
 from gputop.tui.state.keyframes import Keyframes
 from gputop.tui.state.own_cost import Cost
-from gputop.tui.state.view import Settings, View, is_outlived, live_runs, newest_run
+from gputop.tui.state.view import View, is_outlived, live_runs, newest_run
 
 STALE_AFTER_INTERVALS = 3
 """A snapshot that is older than this many intervals is stale."""

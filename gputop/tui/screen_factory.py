@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from textual.screen import Screen
 
+from gputop.settings.values import Settings
 from gputop.snapshot import Device, Process, ProcessRun, Run
 from gputop.tui.state.layout import LayoutKeeper
-from gputop.tui.state.settings import Settings
 from gputop.tui.state.untracked import processes_of
 from gputop.tui.state.view import View, newest_run
 

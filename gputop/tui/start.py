@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, TextIO
 from gputop.agent.feed import Feed
 from gputop.agent.one_heap import share_one_heap
 from gputop.errors import GputopError
+from gputop.settings.values import Settings
+from gputop.startup.gc_freeze import collect_rarely, long_lived
+from gputop.startup.light_imports import for_textual, import_asyncio
 from gputop.terminal_text import printable
-from gputop.tui.gc_freeze import collect_rarely, long_lived
-from gputop.tui.light_imports import for_textual, import_asyncio
-from gputop.tui.state.settings import Settings
 from gputop.tui.state.under_way import UNDER_WAY
 from gputop.tui.terminal_watch import watch
 

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 from gputop.agent.feed import Feed
 from gputop.agent.one_heap import GIVEN_BACK_S, give_back
+from gputop.settings.values import Settings
 from gputop.tui.machine import Machine
 from gputop.tui.messages import FeedArrived
 from gputop.tui.state.own_cost import Cost, OwnCost
-from gputop.tui.state.view import Settings, View
+from gputop.tui.state.view import View
 from gputop.tui.terminal.sparing_app import SparingApp
 from gputop.tui.turns import Turns
 

@@ -21,6 +21,8 @@ from gputop.jobs import store
 from gputop.places import jobs_dir
 from gputop.recipes import own_commands
 from gputop.recipes.own_commands import OwnCommand
+from gputop.settings.file import read_settings
+from gputop.settings.values import Settings
 from gputop.sources.recording import Recorder, read_recording
 from gputop.tracking.gpus import record as gpu_record
 from gputop.tracking.reader import kept, labels
@@ -29,8 +31,6 @@ from gputop.tracking.reader.launched import recipe_of
 from gputop.tracking.reader.runs import RunReader
 from gputop.tracking.reader.stopped import job_end
 from gputop.tui.state.layout import Layout, read_layout
-from gputop.tui.state.settings import Settings
-from gputop.tui.state.settings_file import read_settings
 from tests import samples
 from tests.tracking.kit import Home, home
 from tests.tracking.reader.test_kept import journal

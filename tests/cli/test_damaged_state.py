@@ -34,6 +34,8 @@ from gputop.jobs.output.matches import LogMatches
 from gputop.jobs.output.printed_runs import PrintedRuns
 from gputop.places import jobs_dir
 from gputop.recipes import own_commands
+from gputop.settings.file import Loaded, read_settings, save_settings
+from gputop.settings.values import Settings
 from gputop.snapshot import FormatError, Problem, Snapshot
 from gputop.sources.recording import Recorder, read_recording
 from gputop.tracking.journal import format as form
@@ -42,8 +44,6 @@ from gputop.tracking.journal.writing.files import OpenJournal
 from gputop.tracking.reader import labels
 from gputop.tracking.reader.runs import RunReader
 from gputop.tracking.reader.unreadable import notes_of
-from gputop.tui.state.settings import Settings
-from gputop.tui.state.settings_file import Loaded, read_settings, save_settings
 from gputop.wire import parse_json
 from tests import samples
 from tests.fuzzing import examples

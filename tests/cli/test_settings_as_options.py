@@ -15,10 +15,10 @@ from gputop.cli.main import main
 from gputop.cli.parser import build_parser, parse
 from gputop.cli.settings_page import NO_SETTINGS, PAGE, page
 from gputop.errors import UsageError
-from gputop.tui.state.setting_checks import _CHECKS
-from gputop.tui.state.setting_table import SETTINGS
-from gputop.tui.state.settings import Settings
-from gputop.tui.state.settings_file import read_settings
+from gputop.settings.checks import _CHECKS
+from gputop.settings.file import read_settings
+from gputop.settings.table import SETTINGS
+from gputop.settings.values import Settings
 from tests import REPOSITORY
 from tests.hosts.machines.sshd import gputop_there
 from tests.terminal import Terminal

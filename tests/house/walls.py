@@ -118,6 +118,8 @@ _TABLE = {
     "over_hosts": "ground hosts jobs recipes",
     "joined": "ground",
     "history": "ground",
+    "settings": "ground hosts hosts/prometheus",
+    "startup": "",
     # The doctor: pure. Snapshots and logs in, findings out; it imports no source, no job and no screen.
     "doctor/facts": "ground",
     "doctor/evidence": "ground doctor/facts history",
@@ -156,7 +158,7 @@ _TABLE = {
     "selftest": "ground agent doctor gputop sources sources/nvml",
     "export": "ground agent doctor doctor/findings",
     # The screens: they draw what the stream and the doctor say.
-    "tui/state": "ground agent doctor doctor/findings history hosts hosts/prometheus joined",
+    "tui/state": "ground agent doctor doctor/findings history hosts joined settings",
     "tui/drawing/charts": "units",
     "tui/drawing": "ground history tui/drawing/charts tui/state",
     "tui/drawing/doctor": "ground doctor/findings tui/drawing tui/state",
@@ -172,15 +174,16 @@ _TABLE = {
     ),
     "tui/terminal": "ground",
     "tui/widgets": (
-        "ground tui/drawing tui/drawing/doctor tui/drawing/gpus tui/drawing/processes tui/drawing/runs tui/drawing/untracked"
-        " tui/state tui/terminal"
+        "ground settings tui/drawing tui/drawing/doctor tui/drawing/gpus tui/drawing/processes tui/drawing/runs"
+        " tui/drawing/untracked tui/state tui/terminal"
     ),
     "tui/screens": (
-        "ground doctor/findings history jobs tui/drawing tui/drawing/doctor tui/drawing/gpus tui/drawing/processes"
-        " tui/drawing/runs tui/drawing/untracked tui/state tui/terminal tui/widgets"
+        "ground doctor/findings history jobs settings tui/drawing tui/drawing/doctor tui/drawing/gpus"
+        " tui/drawing/processes tui/drawing/runs tui/drawing/untracked tui/state tui/terminal tui/widgets"
     ),
     "tui/screens/run": (
-        "ground history tui/drawing tui/drawing/charts tui/drawing/runs tui/drawing/untracked tui/screens tui/state tui/widgets"
+        "ground history settings tui/drawing tui/drawing/charts tui/drawing/runs tui/drawing/untracked tui/screens"
+        " tui/state tui/widgets"
     ),
     "tui/screens/launch": (
         "ground doctor/findings hosts jobs jobs/output over_hosts recipes tui/drawing tui/drawing/doctor tui/screens tui/state"
@@ -189,11 +192,12 @@ _TABLE = {
     "tui/screens/profile": "ground tui/drawing tui/screens tui/state tui/widgets",
     "tui/screens/hosts": "ground tui/drawing tui/drawing/hosts tui/screens tui/state tui/terminal tui/widgets",
     "tui": (
-        "ground agent doctor doctor/findings history hosts jobs joined over_hosts tui/drawing tui/drawing/gpus tui/screens"
-        " tui/screens/hosts tui/screens/launch tui/screens/profile tui/screens/run tui/state tui/terminal tui/widgets"
+        "ground agent doctor doctor/findings history hosts jobs joined over_hosts settings startup tui/drawing"
+        " tui/drawing/gpus tui/screens tui/screens/hosts tui/screens/launch tui/screens/profile tui/screens/run tui/state"
+        " tui/terminal tui/widgets"
     ),
     # The command line: passes each command to the package that executes it.
-    "cli/arguments": "agent errors tui/state",
+    "cli/arguments": "agent errors settings",
     "cli/across": "ground doctor doctor/findings hosts jobs joined over_hosts recipes",
     "cli/doctor": (
         "ground agent cli/arguments cli/stored doctor doctor/findings doctor/logs/meaning doctor/preflight jobs/output sources"
@@ -204,9 +208,9 @@ _TABLE = {
     "cli/stored": ("ground untracked history tracking/gpus tracking/journal tracking/reader tui/drawing tui/drawing/runs"),
     "cli": (
         "ground agent cli/across cli/arguments cli/doctor cli/launching cli/live cli/output cli/stored export gputop hosts"
-        " hosts/prometheus jobs jobs/output over_hosts recipes selftest sources tracking/reader tui tui/state where"
+        " hosts/prometheus jobs jobs/output over_hosts recipes selftest settings sources startup tracking/reader tui where"
     ),
-    "__main__": "agent cli tui",
+    "__main__": "agent cli startup",
 }
 MAY_IMPORT: Mapping[str, frozenset[str]] = {
     package: frozenset(words.split()) - {"ground"} | (GROUND if "ground" in words.split() else frozenset())

@@ -9,9 +9,10 @@ from textual.message import Message
 
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.history.history import History
+from gputop.settings.values import Settings
 from gputop.snapshot import Device, Problem, Snapshot
 from gputop.tui.screens.dashboard import DashboardScreen
-from gputop.tui.state.view import Settings, View
+from gputop.tui.state.view import View
 from gputop.tui.terminal.palette import THEMES
 from gputop.tui.terminal.sparing_app import SparingApp
 from gputop.tui.widgets.requests import ProcessChosen, RunChosen, RunOpened, SettingsChanged

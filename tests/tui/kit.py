@@ -10,9 +10,10 @@ from textual.app import App
 from textual.screen import Screen
 
 from gputop.history.history import History
+from gputop.settings.values import Settings
 from gputop.snapshot import Snapshot
 from gputop.tui.app import GputopApp
-from gputop.tui.state.view import Settings, View
+from gputop.tui.state.view import View
 from gputop.tui.terminal.palette import THEMES, theme_name
 from tests import samples
 

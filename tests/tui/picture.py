@@ -16,9 +16,9 @@ from typing import Any
 
 os.environ["TEXTUAL_ANIMATIONS"] = "none"
 
+from gputop.settings.values import Settings
 from gputop.snapshot import Points, Rank, Snapshot
 from gputop.tui.app import GputopApp
-from gputop.tui.state.view import Settings
 from tests import samples
 from tests.tui.kit import StillFeed
 

@@ -16,9 +16,9 @@ import pyte
 import pytest
 
 from gputop.device import Device, FirstLook, Host
+from gputop.settings.values import Settings
 from gputop.snapshot import Snapshot
 from gputop.tui.first_picture import picture, written
-from gputop.tui.state.settings import Settings
 from tests import nvml_sim
 from tests.patience import DEADLINE_S
 from tests.terminal import Terminal
@@ -162,7 +162,7 @@ def test_a_picture_is_drawn_again_by_its_changed_rows(tmp_path: Path) -> None:
     [
         ("gputop.tui.first_picture", ("textual", "asyncio", "gputop.snapshot", "gputop.process")),
         ("gputop.agent.first_look, gputop.sources.nvml.first_look", ("json", "typing", "pynvml", "gputop.snapshot")),
-        ("gputop.__main__, gputop.agent.process, gputop.tui.gc_freeze", ("argparse", "dataclasses", "json")),
+        ("gputop.__main__, gputop.agent.process, gputop.startup.gc_freeze", ("argparse", "dataclasses", "json")),
         (
             "gputop.agent.serving, gputop.cli.output.once",
             ("asyncio", "gputop.questions", "gputop.sources.nccl.answer", "tomllib"),
@@ -183,7 +183,7 @@ def test_what_the_first_picture_waits_for_imports_little(module: str, unwanted: 
 def test_the_screen_loads_no_openssl_and_leaves_it_to_others() -> None:
     code = """
 import sys
-from gputop.tui.light_imports import import_asyncio
+from gputop.startup.light_imports import import_asyncio
 import_asyncio()
 import gputop.tui.app, gputop.tui.screens.dashboard, gputop.tui.lazy_doctor
 print("_ssl" in sys.modules)
@@ -197,7 +197,7 @@ print(ssl.create_default_context() is not None, hasattr(http.client, "HTTPSConne
 def test_what_textual_imports_and_a_screen_never_uses_is_loaded_by_its_first_use() -> None:
     code = """
 import sys
-from gputop.tui.light_imports import for_textual, import_asyncio, import_ctypes, import_library, import_processes
+from gputop.startup.light_imports import for_textual, import_asyncio, import_ctypes, import_library, import_processes
 import_ctypes()
 import_processes()
 import_library()

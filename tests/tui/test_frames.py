@@ -12,12 +12,12 @@ from textual.geometry import Size
 from textual.pilot import Pilot
 from textual.screen import Screen
 
+from gputop.settings.values import Settings
 from gputop.tui.app import GputopApp
 from gputop.tui.machine import Machine
 from gputop.tui.screens.base import SubScreen
 from gputop.tui.screens.dashboard import DashboardScreen
 from gputop.tui.screens.doctor import DoctorScreen
-from gputop.tui.state.view import Settings
 from gputop.tui.terminal import private_textual
 from gputop.tui.terminal.settled_screen import SettledScreen
 from tests.tui.kit import StillFeed, text_of, whole_app

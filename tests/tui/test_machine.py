@@ -12,10 +12,10 @@ import pytest
 from gputop.agent.feed import ReplayFeed
 from gputop.history.history import History
 from gputop.history.metrics import MetricMemory
+from gputop.settings.values import Settings
 from gputop.sources.recording import Recorder
 from gputop.tui.machine import Machine
 from gputop.tui.state.keyframes import Keyframes
-from gputop.tui.state.view import Settings
 from tests import samples
 from tests.patience import DEADLINE_S
 from tests.tui.kit import StillFeed

@@ -11,8 +11,8 @@ import pytest
 from textual.pilot import Pilot
 
 from gputop import places
+from gputop.settings.values import Settings
 from gputop.tui.app import GputopApp
-from gputop.tui.state.view import Settings
 from tests import samples
 from tests.tui.kit import StillFeed, text_of
 from tests.tui.test_screenshot import told

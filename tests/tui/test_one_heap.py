@@ -10,9 +10,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from gputop.settings.values import Settings
 from gputop.tui import watching_app
 from gputop.tui.app import GputopApp
-from gputop.tui.state.settings import Settings
 from tests import REPOSITORY, nvml_sim, samples
 from tests.terminal import Terminal
 from tests.tui.kit import StillFeed

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from gputop.settings.values import Settings
 from gputop.snapshot import Snapshot
 from gputop.tui.app import GputopApp
-from gputop.tui.state.view import Settings
 from tests import samples
 from tests.tui.kit import StillFeed, text_of
 

@@ -38,7 +38,7 @@ time.sleep(10**6)
 """
 WITH_FULL_HISTORY = """
 import os, sys
-from gputop.tui.light_imports import import_library
+from gputop.startup.light_imports import import_library
 import_library()
 from dataclasses import replace
 from gputop.history.history import History

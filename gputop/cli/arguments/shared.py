@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from gputop.tui.state.setting_table import SETTINGS
-from gputop.tui.state.settings import THEMES
+from gputop.settings.table import SETTINGS
+from gputop.settings.values import THEMES
 
 
 def add_reading(parser: argparse.ArgumentParser, default: bool = False, *, asks: bool = False) -> None:

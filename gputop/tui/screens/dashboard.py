@@ -14,6 +14,8 @@ from textual.containers import Container
 from gputop.history.smoothing import next_smoothing
 from gputop.questions import Answer
 from gputop.run_questions import GpusAnswer
+from gputop.settings.table import DENSITIES
+from gputop.settings.values import Settings
 from gputop.snapshot import Process, ProcessRun, Run
 from gputop.tui.drawing.doctor.pane import doctor_lines_wanted
 from gputop.tui.drawing.gpus.pane import SHARE_MOST, lines_wanted
@@ -25,8 +27,7 @@ from gputop.tui.screens.stored import ASK_EVERY_S, StoredRuns
 from gputop.tui.state import copying
 from gputop.tui.state.copying import Copy
 from gputop.tui.state.layout import Layout
-from gputop.tui.state.setting_table import DENSITIES
-from gputop.tui.state.view import Settings, View, has_tabs
+from gputop.tui.state.view import View, has_tabs
 from gputop.tui.terminal.settled_screen import SettledScreen
 from gputop.tui.widgets.doctor_pane import DoctorPane
 from gputop.tui.widgets.gpus import GpusPane

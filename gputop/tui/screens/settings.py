@@ -12,13 +12,13 @@ from textual.binding import Binding, BindingType
 from gputop import places, units
 from gputop.errors import GputopError
 from gputop.history.smoothing import SMOOTHINGS
+from gputop.settings.file import read_settings, save_settings
+from gputop.settings.table import DENSITIES
+from gputop.settings.values import THEMES, Settings
 from gputop.tui.drawing.line import Line, Span
 from gputop.tui.drawing.prose import wrapped
 from gputop.tui.screens.base import KeyHint, SubScreen
-from gputop.tui.state import settings_file
-from gputop.tui.state.setting_table import DENSITIES
-from gputop.tui.state.settings import THEMES
-from gputop.tui.state.view import Settings, View
+from gputop.tui.state.view import View
 from gputop.tui.widgets.form import Field, Form
 
 INTERVALS = ("0.2 s", "0.5 s", "1 s", "2 s", "5 s", "10 s", "30 s", "60 s")
@@ -91,7 +91,7 @@ class SettingsScreen(SubScreen):
     def _show_problems(self) -> None:
         form = self.query_one("#settings", Form)
         lines: list[Line] = []
-        for problem in settings_file.read_settings().problems:
+        for problem in read_settings().problems:
             lines += _problem_lines(problem.message, problem.hint, self.app.size.width - 6)
         form.show_message(lines, "save")
 
@@ -116,9 +116,9 @@ class SettingsScreen(SubScreen):
         fields = [field for field in form.fields if field.name != "overwrite"]
         columns = self.app.size.width - 6
         try:
-            path = settings_file.save_settings(self.settings, overwrite_broken=overwrite_broken)
+            path = save_settings(self.settings, overwrite_broken=overwrite_broken)
         except GputopError as error:
-            if settings_file.read_settings().broken:
+            if read_settings().broken:
                 what = "the broken file is lost"
                 fields.append(Field("overwrite", "Overwrite it", "button", detail=(Span(what, "warn"),), help=what))
             form.set_fields(fields, cursor="save")

@@ -1,1 +1,1 @@
-"""What the screens draw from: the view, the settings and the keys. Imports no Textual."""
+"""What the screens draw from: the view, the layout and the keys. Imports no Textual."""

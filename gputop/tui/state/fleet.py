@@ -11,8 +11,8 @@ from gputop.joined.launches import JoinedLaunch
 from gputop.joined.rendezvous import Rendezvous
 from gputop.joined.runs import JoinedRun
 from gputop.joined.untracked import JoinedProcessRun
+from gputop.settings.values import Settings
 from gputop.tui.state.own_cost import Cost
-from gputop.tui.state.settings import Settings
 from gputop.tui.state.view import View
 
 

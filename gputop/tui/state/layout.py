@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from gputop import places
-from gputop.tui.state.setting_table import DENSITIES, MAX_SMOOTHING
-from gputop.tui.state.settings import Settings
+from gputop.settings.table import DENSITIES, MAX_SMOOTHING
+from gputop.settings.values import Settings
 from gputop.wire import FormatError, parse_json
 
 CHART_OPTIONS = ("log_axis", "smoothing", "per_rank", "density")

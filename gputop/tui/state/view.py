@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from gputop.history.history import History
-from gputop.tui.state.settings import Settings
+from gputop.settings.values import Settings
 
 if TYPE_CHECKING:
     # For annotations only: importing the rules takes longer than importing every screen that needs a view.

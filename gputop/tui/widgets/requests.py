@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual.message import Message
 
 from gputop.questions import Question
-from gputop.tui.state.view import Settings
+from gputop.settings.values import Settings
 
 
 class ProcessChosen(Message):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.history.history import History
+from gputop.settings.values import Settings
 from gputop.snapshot import Device, DeviceUse, Host, Points, Problem, Process, Rank, Run, Snapshot
 from gputop.tui.drawing.braille import Trace, chart, dot_columns
 from gputop.tui.drawing.doctor.pane import draw_doctor
@@ -21,7 +22,7 @@ from gputop.tui.drawing.loss import LossChart
 from gputop.tui.drawing.processes.pane import draw_processes
 from gputop.tui.drawing.processes.rows import SORTABLE, Order, process_rows
 from gputop.tui.drawing.training import draw_training
-from gputop.tui.state.view import Settings, View
+from gputop.tui.state.view import View
 
 # Shrinking a view of hundreds of values takes minutes; the failing view is printed as it was found.
 QUICK = settings(

@@ -9,8 +9,9 @@ from typing import Any
 
 from gputop.doctor.findings.finding import Abstained, Episode, Fact, Finding
 from gputop.history.history import History
+from gputop.settings.values import Settings
 from gputop.snapshot import Device, Points, Problem, Process, Rank, Run, Snapshot
-from gputop.tui.state.view import Settings, View
+from gputop.tui.state.view import View
 from tests import samples
 from tests.samples import EPOCH
 

@@ -17,10 +17,11 @@ from gputop.agent.feed import ReplayFeed
 from gputop.agent.live import LiveFeed
 from gputop.jobs import identity
 from gputop.process import ProcessAnswer, ProcessDetails, ProcessQuestion
+from gputop.settings.values import Settings
 from gputop.sources.recording import Recorder
 from gputop.tui.app import GputopApp
 from gputop.tui.screens.details import EnvironmentScreen, ProcessScreen
-from gputop.tui.state.view import Settings, View
+from gputop.tui.state.view import View
 from gputop.tui.widgets.requests import Asked, ProcessChosen
 from tests import nvml_sim, samples
 from tests.tui.kit import ScreenApp, text_of, view_of

@@ -15,6 +15,7 @@ from gputop.history.history import History
 from gputop.history.series import Series
 from gputop.questions import Answer, Question
 from gputop.run_questions import GpuPast, GpusAnswer, GpusQuestion
+from gputop.settings.values import Settings
 from gputop.snapshot import Device, DeviceUse, LaunchEnvironment, Snapshot
 from gputop.tui.app import GputopApp
 from gputop.tui.drawing.gpus.about import cuda_index, slow_items
@@ -24,7 +25,6 @@ from gputop.tui.drawing.gpus.pane import draw_gpus, places
 from gputop.tui.drawing.line import plain, text_width
 from gputop.tui.screens.dashboard import DashboardScreen
 from gputop.tui.screens.gpu import GpuScreen
-from gputop.tui.state.settings import Settings
 from gputop.tui.state.view import View
 from tests import samples
 from tests.tui.kit import text_of, view_of

@@ -15,13 +15,13 @@ from gputop.doctor.findings.finding import Fact, Finding
 from gputop.jobs import record
 from gputop.places import jobs_dir
 from gputop.recipes import own_commands
+from gputop.settings.values import Settings
 from gputop.tui.app import GputopApp
 from gputop.tui.drawing.doctor.finding import plain_text
 from gputop.tui.drawing.line import Span
 from gputop.tui.screens.doctor import DoctorScreen
 from gputop.tui.screens.launch.screen import LaunchScreen
 from gputop.tui.screens.run.screen import RunScreen
-from gputop.tui.state.settings import Settings
 from gputop.tui.widgets.pane import Pane
 from tests import samples
 from tests.tui.kit import ScreenApp, text_of, view_of

@@ -22,6 +22,7 @@ from gputop.jobs.store import Job
 from gputop.over_hosts.watched import HostJobs, HostsLog
 from gputop.recipes import own_commands
 from gputop.recipes.own_commands import OwnCommand
+from gputop.settings.values import Settings
 from gputop.snapshot import Device
 from gputop.tui.screens.details import ProcessScreen
 from gputop.tui.screens.doctor import DoctorScreen
@@ -36,7 +37,7 @@ from gputop.tui.screens.signals import SignalScreen
 from gputop.tui.screens.stop import StopScreen
 from gputop.tui.screens.stopping import StopTarget
 from gputop.tui.screens.where import WhereScreen
-from gputop.tui.state.view import Settings, View
+from gputop.tui.state.view import View
 from tests import samples
 from tests.tui.kit import SIZES, ScreenApp, view_of
 from tests.tui.screens.test_text import A07, B02, UUIDS

@@ -13,11 +13,11 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from gputop.questions import Answer, Question
+from gputop.settings.values import Settings
 from gputop.snapshot import Snapshot
 from gputop.tui.app import GputopApp
 from gputop.tui.screens.help import HelpScreen
 from gputop.tui.screens.launch.screen import LaunchScreen
-from gputop.tui.state.settings import Settings
 from tests import samples
 from tests.real_processes import DEADLINE_S
 

@@ -7,9 +7,9 @@ import pytest
 
 from gputop import places
 from gputop.errors import GputopError
+from gputop.settings.file import load_settings, read_settings, save_settings
+from gputop.settings.values import Settings
 from gputop.tui.screens.settings import SettingsScreen
-from gputop.tui.state.settings_file import load_settings, read_settings, save_settings
-from gputop.tui.state.view import Settings
 from gputop.tui.widgets.form import Form
 from tests.tui.kit import SIZES, ScreenApp, text_of, view_of, whole_app
 

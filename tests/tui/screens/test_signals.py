@@ -13,12 +13,12 @@ import pytest
 
 from gputop.jobs import identity
 from gputop.places import state_dir
+from gputop.settings.values import Settings
 from gputop.snapshot import Ancestor, LaunchEnvironment, Process
 from gputop.tui.screens.signalling import Recipient, recipient, send
 from gputop.tui.screens.signals import SignalScreen
 from gputop.tui.screens.stop import StopScreen, stop_question
 from gputop.tui.state.keys import APP_KEYS
-from gputop.tui.state.view import Settings
 from tests.patience import DEADLINE_S
 from tests.tui.dashboards import DashboardApp
 from tests.tui.kit import SIZES, ScreenApp, text_of, view_of

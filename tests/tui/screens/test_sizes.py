@@ -19,6 +19,7 @@ from textual.screen import Screen
 from textual.strip import Strip
 
 from gputop.doctor.findings.finding import Finding
+from gputop.settings.values import Settings
 from gputop.tui.screens import compare as compare_module
 from gputop.tui.screens import signals
 from gputop.tui.screens.compare import CompareScreen
@@ -38,7 +39,7 @@ from gputop.tui.screens.stopping import StopTarget
 from gputop.tui.screens.untracked import UntrackedScreen
 from gputop.tui.screens.where import WhereScreen
 from gputop.tui.state.keys import APP_KEYS, key_name
-from gputop.tui.state.view import Settings, View
+from gputop.tui.state.view import View
 from gputop.tui.terminal.palette import theme_name
 from tests.tui.dashboards import DashboardApp
 from tests.tui.kit import ScreenApp, text_of

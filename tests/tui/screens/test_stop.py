@@ -10,11 +10,12 @@ import pytest
 
 from gputop.errors import GputopError
 from gputop.jobs import identity, store
+from gputop.settings.values import Settings
 from gputop.snapshot import Ancestor, Process, Rank
 from gputop.tui.screens.help import HelpScreen
 from gputop.tui.screens.stop import StopScreen
 from gputop.tui.screens.stopping import StopTarget, stop, target_of_process, target_of_run
-from gputop.tui.state.view import Settings, View
+from gputop.tui.state.view import View
 from tests import samples
 from tests.jobs.test_store import SLEEP, ended, launch, nothing_left, says
 from tests.patience import DEADLINE_S

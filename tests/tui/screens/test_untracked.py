@@ -11,6 +11,7 @@ import pytest
 from gputop.doctor.findings.finding import Finding
 from gputop.history.history import History
 from gputop.jobs import identity
+from gputop.settings.values import Settings
 from gputop.snapshot import Ancestor, DeviceUse, Process, ProcessCurve, ProcessRank, ProcessRun, Rank, Snapshot
 from gputop.tui.app import GputopApp
 from gputop.tui.drawing.untracked.over_time import stretch_of
@@ -20,7 +21,7 @@ from gputop.tui.screens.signals import SignalScreen
 from gputop.tui.screens.stop import StopScreen
 from gputop.tui.screens.untracked import UntrackedScreen
 from gputop.tui.screens.where import WhereScreen
-from gputop.tui.state.view import Settings, View
+from gputop.tui.state.view import View
 from tests import samples
 from tests.tui.kit import ScreenApp, StillFeed, text_of
 from tests.tui.screens.test_signals import Child, children

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from gputop.jobs import store
+from gputop.settings.values import Settings
 from gputop.tui.app import GputopApp
 from gputop.tui.screens.base import SubScreen
 from gputop.tui.screens.doctor import DoctorScreen
 from gputop.tui.screens.help import HelpScreen
 from gputop.tui.screens.launch.screen import LaunchScreen
-from gputop.tui.state.view import Settings
 from tests.tui.kit import StillFeed, text_of
 from tests.tui.screens.test_looks import settle
 

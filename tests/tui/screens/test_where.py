@@ -9,11 +9,11 @@ from textual.pilot import Pilot
 
 from gputop.process import ProcessCurve
 from gputop.questions import Question
+from gputop.settings.values import Settings
 from gputop.snapshot import ProcessRank, ProcessRun, Snapshot
 from gputop.tui.app import GputopApp
 from gputop.tui.screens.dashboard import DashboardScreen
 from gputop.tui.screens.where import WhereScreen
-from gputop.tui.state.view import Settings
 from gputop.tui.widgets.requests import Asked
 from gputop.whereabouts.records import Whereabouts, WhereQuestion
 from tests import samples

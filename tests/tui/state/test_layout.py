@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from gputop import places
+from gputop.settings.values import Settings
 from gputop.tui.screens.dashboard import DashboardScreen
 from gputop.tui.screens.launch.screen import LaunchScreen
 from gputop.tui.state import layout
 from gputop.tui.state.layout import Layout, LayoutKeeper, read_layout
-from gputop.tui.state.settings import Settings
 from gputop.tui.widgets.choice_list import ChoiceList
 from gputop.tui.widgets.requests import LayoutChanged
 from tests.tui.kit import whole_app

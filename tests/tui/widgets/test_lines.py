@@ -10,9 +10,9 @@ from textual.app import App, ComposeResult
 from textual.geometry import Region
 from textual.screen import Screen
 
+from gputop.settings.values import THEMES as CHOICES
 from gputop.tui.drawing.line import STYLES, Line, line
 from gputop.tui.start import guess_theme
-from gputop.tui.state.settings import THEMES as CHOICES
 from gputop.tui.terminal.compositor import SparingCompositor
 from gputop.tui.terminal.palette import DARK_BACKGROUND, LIGHT_BACKGROUND, PALETTES, THEMES, palette, theme_name
 from gputop.tui.terminal.partial_update import PartialUpdate

@@ -8,6 +8,7 @@ from dataclasses import replace
 from gputop.history.history import History
 from gputop.history.series import X_MAX
 from gputop.losses import AUTOMATIC_PREFIX, loss_metric
+from gputop.settings.values import Settings
 from gputop.snapshot import LIVE_STATES, Run
 from gputop.tui.drawing import large_chart
 from gputop.tui.drawing.charts.axis import first_step
@@ -17,7 +18,7 @@ from gputop.tui.drawing.runs.notes import notes_of
 from gputop.tui.drawing.runs.overlay import Layer, curves_of, layers_of, span_of
 from gputop.tui.drawing.runs.positions import X_KINDS, X_WORDS, first_kind, positions
 from gputop.tui.drawing.runs.window import Window
-from gputop.tui.state.view import Settings, View
+from gputop.tui.state.view import View
 
 MAX_CURVES = 16
 """More ranks than this are drawn as their mean and spread."""

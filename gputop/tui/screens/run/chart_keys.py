@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 from textual.binding import Binding, BindingType
 
 from gputop.history.smoothing import next_smoothing
+from gputop.settings.values import Settings
 from gputop.tui.drawing.runs.window import Window
 from gputop.tui.screens.base import SubScreen
 from gputop.tui.screens.run.chart import RunChart
-from gputop.tui.state.view import Settings, View
+from gputop.tui.state.view import View
 from gputop.tui.widgets.chart import ChartPane
 
 

@@ -9,6 +9,7 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 
 from gputop.losses import loss_metric
+from gputop.settings.values import Settings
 from gputop.snapshot import LIVE_STATES, Run
 from gputop.tui.drawing import large_chart, run_numbers
 from gputop.tui.drawing.line import Line, Span, clean
@@ -27,7 +28,7 @@ from gputop.tui.screens.run.chart_keys import ChartScreen
 from gputop.tui.screens.run.hints import hints, hints_without_curve
 from gputop.tui.screens.stored import StoredRuns
 from gputop.tui.state.untracked import TAG, listed_runs, processes_of, without_curve
-from gputop.tui.state.view import Settings, View
+from gputop.tui.state.view import View
 from gputop.tui.widgets.chart import ChartPane
 from gputop.tui.widgets.lines import LinesWidget
 from gputop.tui.widgets.metric_grid import MetricGrid

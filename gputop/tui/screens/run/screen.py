@@ -12,6 +12,7 @@ from textual.widget import Widget
 
 from gputop.questions import Answer
 from gputop.run_questions import GpusAnswer, RunsAnswer, RunsQuestion
+from gputop.settings.values import Settings
 from gputop.snapshot import ProcessRun
 from gputop.tui.drawing.runs.overlay import HUES
 from gputop.tui.drawing.runs.strips import first_subject
@@ -21,7 +22,7 @@ from gputop.tui.screens.stored import ASK_EVERY_S
 from gputop.tui.state import copying
 from gputop.tui.state.copying import Copy
 from gputop.tui.state.untracked import without_curve
-from gputop.tui.state.view import Settings, View
+from gputop.tui.state.view import View
 from gputop.tui.widgets.metric_grid import MetricGrid
 from gputop.tui.widgets.requests import Asked, ProcessRunOpened
 from gputop.tui.widgets.run_list import RunList

@@ -11,6 +11,7 @@ from gputop.history.history import History
 from gputop.hosts.state import HostStatus
 from gputop.joined.rendezvous import Rendezvous
 from gputop.process import ProcessCurve, ProcessRank, ProcessRun
+from gputop.settings.values import Settings
 from gputop.snapshot import Problem
 from gputop.tui.drawing.hosts.details import draw_host
 from gputop.tui.drawing.hosts.listing import DrawnRows, grid_of, heading
@@ -19,7 +20,7 @@ from gputop.tui.drawing.hosts.whole import header_line, verdict_line
 from gputop.tui.drawing.line import plain
 from gputop.tui.drawing.loss import LossChart
 from gputop.tui.state.fleet import FleetView, HostView
-from gputop.tui.state.view import Settings, View
+from gputop.tui.state.view import View
 from tests import samples
 
 

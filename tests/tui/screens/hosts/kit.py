@@ -11,11 +11,11 @@ from textual.app import App
 from textual.pilot import Pilot
 
 from gputop.hosts.state import HostStatus
+from gputop.settings.values import Settings
 from gputop.snapshot import Device, Snapshot
 from gputop.tui.hosts_app import HostsApp
 from gputop.tui.screens.hosts.screen import HostsScreen
 from gputop.tui.state.fleet import FleetView, HostView
-from gputop.tui.state.view import Settings
 from gputop.tui.terminal.palette import THEMES, theme_name
 from tests import samples
 from tests.patience import DEADLINE_S

@@ -14,11 +14,11 @@ from textual.pilot import Pilot
 from gputop.hosts.state import HostStatus
 from gputop.process import ProcessCurve
 from gputop.questions import Answer, Question
+from gputop.settings.values import Settings
 from gputop.snapshot import Device, Host, Snapshot
 from gputop.tui.hosts_app import HostsApp
 from gputop.tui.screens.hosts.screen import HostsScreen
 from gputop.tui.state.own_cost import OwnCost
-from gputop.tui.state.view import Settings
 from gputop.whereabouts.records import RankPlace, Whereabouts, WhereQuestion
 from tests import samples
 from tests.joined.test_untracked import node

@@ -22,6 +22,7 @@ from gputop.over_hosts.watched import HostJobs
 from gputop.places import jobs_dir, make_private_dir
 from gputop.recipes import catalogue, own_commands
 from gputop.recipes.catalogue import Option, Recipe
+from gputop.settings.values import Settings
 from gputop.snapshot import Device, DeviceUse
 from gputop.tui.drawing.line import plain
 from gputop.tui.screens.launch import entries, following
@@ -29,7 +30,6 @@ from gputop.tui.screens.launch import form as launch_form
 from gputop.tui.screens.launch.polling import poll
 from gputop.tui.screens.launch.screen import LaunchScreen
 from gputop.tui.screens.stop import StopScreen
-from gputop.tui.state.view import Settings
 from gputop.tui.widgets.choice_list import ChoiceList
 from gputop.tui.widgets.form import Form
 from tests import samples

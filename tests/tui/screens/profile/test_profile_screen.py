@@ -7,8 +7,8 @@ from dataclasses import replace
 from textual.pilot import Pilot
 
 from gputop.profiled import Hot, Profile, ProfileQuestion, refused
+from gputop.settings.values import Settings
 from gputop.tui.screens.profile.screen import ProfileScreen
-from gputop.tui.state.view import Settings
 from gputop.tui.widgets.requests import Asked
 from tests.tui.kit import ScreenApp, text_of, view_of
 

@@ -13,11 +13,11 @@ from textual import events
 from gputop.history.history import History
 from gputop.history.metrics import MetricSeries
 from gputop.run_questions import GpusAnswer, GpusQuestion
+from gputop.settings.values import Settings
 from gputop.snapshot import DeviceUse, Points
 from gputop.tui.drawing import large_chart, run_numbers
 from gputop.tui.drawing.line import STYLES, plain
 from gputop.tui.screens.run.screen import RunScreen
-from gputop.tui.state.view import Settings
 from gputop.tui.widgets.chart import ChartPane
 from tests import samples
 from tests.tui import dashboards

@@ -9,9 +9,9 @@ from textual import events
 from textual.pilot import Pilot
 
 from gputop.run_questions import GpusAnswer, GpusQuestion, RunsAnswer, RunsQuestion
+from gputop.settings.values import Settings
 from gputop.snapshot import Points, Run
 from gputop.tui.screens.run.screen import RunScreen
-from gputop.tui.state.view import Settings
 from gputop.tui.widgets.chart import ChartPane
 from gputop.tui.widgets.requests import Asked
 from gputop.tui.widgets.run_list import RunList

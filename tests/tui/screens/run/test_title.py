@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from gputop.settings.values import Settings
 from gputop.tui.drawing.line import plain
 from gputop.tui.drawing.runs.window import Window
 from gputop.tui.screens.run.chart import RunChart
-from gputop.tui.state.settings import Settings
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import weakref
 
 import pytest
 
-from gputop.tui.gc_freeze import NEW_OBJECTS, collect_rarely, long_lived
+from gputop.startup.gc_freeze import NEW_OBJECTS, collect_rarely, long_lived
 
 
 def test_the_collector_continues_after_a_failed_import() -> None:

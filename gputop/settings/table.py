@@ -1,7 +1,7 @@
 """Every setting: its key in the settings file, what it may be, and the option that replaces it for one start.
 
 ``--help``, the shells' completion, docs/settings.md and the check of the file follow from this table. Imports only
-``settings``.
+``values``.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from gputop.tui.state.settings import THEMES
+from gputop.settings.values import THEMES
 
 DENSITIES = ("auto", "full", "compact")
 MAX_SMOOTHING = 0.99

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import pytest
 
 from gputop.facts import record
-from gputop.tui.light_dataclasses import dataclass
+from gputop.startup.light_dataclasses import dataclass
 
 MODULE = record.__name__
 """A module of gputop, which the classes say to be of."""
@@ -166,7 +166,7 @@ def test_a_frozen_record_survives_pickle(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_the_methods_are_shared_in_gputop_and_nowhere_else() -> None:
     code = """
 import sys
-from gputop.tui.light_imports import import_library
+from gputop.startup.light_imports import import_library
 import_library()
 from dataclasses import dataclass
 from gputop.device import Device

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from gputop import places
 from gputop.errors import GputopError
-from gputop.tui.state.setting_table import COMBINED_WITH_NONE, SETTINGS
-from gputop.tui.state.settings import Settings
+from gputop.settings.table import COMBINED_WITH_NONE, SETTINGS
+from gputop.settings.values import Settings
 
 if TYPE_CHECKING:
     from gputop.snapshot import Problem
@@ -107,7 +107,7 @@ def _problem(message: str, hint: str) -> Problem:
 
 
 def _from_data(path: Path, text: str, data: Mapping[str, Any]) -> Loaded:
-    from gputop.tui.state.setting_checks import accepted
+    from gputop.settings.checks import accepted
 
     values: dict[str, Any] = {}
     problems: list[Problem] = []

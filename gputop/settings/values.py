@@ -11,7 +11,7 @@ THEMES = ("auto", "dark", "light", "colorblind", "ansi", "mono")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the configuration file can hold; ``setting_table`` describes each field."""
+    """What the configuration file can hold; ``table`` describes each field."""
 
     interval_s: float = 1.0
     gpus: tuple[str, ...] = ()

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gputop.tui.state.setting_table import DENSITIES, MAX_SMOOTHING
-from gputop.tui.state.settings import THEMES
+from gputop.settings.table import DENSITIES, MAX_SMOOTHING
+from gputop.settings.values import THEMES
 from gputop.units import INTERVAL_MAX_S, INTERVAL_MIN_S
 
 

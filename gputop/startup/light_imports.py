@@ -65,7 +65,7 @@ def import_library() -> None:
     with _StandIns(_OF_THE_LIBRARY):
         import dataclasses  # noqa: F401
         import pathlib  # noqa: F401
-    from gputop.tui.light_dataclasses import share_methods
+    from gputop.startup.light_dataclasses import share_methods
 
     share_methods()
 
