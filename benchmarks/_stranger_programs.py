@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -32,15 +33,14 @@ from gputop.snapshot import Snapshot
 Onset = Literal["first line", "last line", "end"]
 How = Literal["attached", "tracked"]
 INTERVAL_S = 1.0
-STEADY_S = 4.0
-"""A correct verdict must last this long to count."""
+STEADY_S, SETTLED_S = 4.0, 40.0
+"""How long a correct verdict must have stood before a program ends: if it is certain, and otherwise. Most rules judge what they
+saw in the last 40 s or less: by then, a wrong finding has had its time to come before it."""
 AFTER_END_S = 6.0
 _NOT_FINITE = {"J01", "nan_loss"}
 _NAN = re.compile(rb"\b(?:nan|inf)\b", re.IGNORECASE)
 _NAN_BYTES = 3
 """A word may be cut between two looks at the output."""
-HEALTHY_S = 45.0
-"""How long a healthy program is watched: longer than its warm-up and most rules' windows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +123,17 @@ ALL: tuple[Program, ...] = (
 )
 
 
+def stands(findings: Sequence[Finding], right_s: float) -> bool:
+    """Return whether a correct first finding, which has stood for ``right_s``, counts, and the program can end."""
+    certain = bool(findings) and findings[0].confidence == "certain"
+    return right_s > (STEADY_S if certain else SETTLED_S)
+
+
 def watch(program: Program, how: How, seconds: float) -> Verdict:
     """Run a program, watch it for ``seconds`` from its first line, and return what was said about it.
 
-    A program that prints nothing is watched for twice as long: on a crowded machine, it takes long to begin.
+    It ends earlier if a correct verdict ``stands``. A healthy one is watched all the time, as an alarm may come late. A program
+    that prints nothing is watched for twice as long: on a crowded machine, it takes long to begin.
     """
     case = program.case
     with own_directory() as directory, tempfile.TemporaryDirectory(prefix="stranger-") as folder:
@@ -136,9 +143,7 @@ def watch(program: Program, how: How, seconds: float) -> Verdict:
         sampler.take()
         process = _start(program, how, directory, output)
         try:
-            answer, delay_s, last = _watch(
-                program, sampler, doctor, process, output, seconds if case.right else min(seconds, HEALTHY_S)
-            )
+            answer, delay_s, last = _watch(program, sampler, doctor, process, output, seconds)
             # As it is now: what a launcher prints when the benchmark stops it is no part of the case.
             from_log = judge(case, explain_logs([str(shutil.copy(output, Path(folder) / "copy.log"))])[0])
         finally:
@@ -230,9 +235,10 @@ def _watch(
         findings = standing or findings
         alarms.update((item.id, item) for item in standing if is_alarm(item))
         right = bool(standing) and judge(program.case, standing) in ("right", "acceptable")
-        first_s = now if right and first_s is None else first_s
+        if standing:
+            first_s = (now if first_s is None else first_s) if right else None
         steady = steady + INTERVAL_S if right else 0.0
-        if program.case.right and steady > STEADY_S:
+        if program.case.right and stands(standing, steady):
             break
         time.sleep(max(0.0, INTERVAL_S - (time.monotonic() - began - now)))
     onset_s = {"first line": printed.first_s, "last line": printed.last_s, "end": ended_s}[program.onset]

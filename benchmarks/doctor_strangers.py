@@ -2,12 +2,12 @@
 
 Run: ``python benchmarks/doctor_strangers.py [--logs] [--scenes] [--live] [--hardware] [--sets SET ...] [--how HOW ...]
 [--only NAME ...] [--verdicts FILE] [--json FILE] [--page]``. Without --live it takes a minute: logs and simulated machines.
---live runs real programs on virtual GPUs, attached and under ``gputop run``, for two minutes each; if others train on the
-machine, run it in its own PID namespace, as doctor_accuracy.py describes. --hardware runs the programs that need a real GPU, on
-this machine's first one. ``--verdicts FILE`` keeps each program's verdict in a file, and does not run programs whose verdicts
-it holds: so hours of programs are measured in parts. ``--page`` writes docs/doctor-accuracy.md from the figures, and keeps
-those of parts that did not run. Cases that are set aside (the package ``set_aside`` says who may read them) are counted but not
-named, unless their author requests it with ``--name-set-aside``: no rule may be written against them.
+--live runs real programs on virtual GPUs, attached and under ``gputop run``, for up to two minutes each way; if others train
+on the machine, run it in its own PID namespace, as doctor_accuracy.py describes. --hardware runs the programs that need a real
+GPU, on this machine's first one. ``--verdicts FILE`` keeps each program's verdict in a file, and does not run programs whose
+verdicts it holds: so hours of programs are measured in parts. ``--page`` writes docs/doctor-accuracy.md from the figures, and
+keeps those of parts that did not run. Cases that are set aside (the package ``set_aside`` says who may read them) are counted
+but not named, unless their author requests it with ``--name-set-aside``: no rule may be written against them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 PAGE = Path(__file__).parent.parent / "docs" / "doctor-accuracy.md"
 NUMBERS = ROOT / "numbers.json"
-SECONDS = 75.0
+SECONDS = 120.0
 HOWS = ("attached", "tracked")
 Numbers = dict[str, dict[str, dict[str, float | None]]]
 """The counts, by set and by the way of looking."""
@@ -90,7 +90,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--how", nargs="+", choices=HOWS, default=HOWS, help="watch programs in these ways (default: both)")
     parser.add_argument("--only", nargs="*", default=(), metavar="NAME", help="these cases")
     parser.add_argument(
-        "--seconds", type=float, default=SECONDS, help="watch each program for this long from its first line (75)"
+        "--seconds", type=float, default=SECONDS, help="watch each program for this long at most from its first line (120)"
     )
     parser.add_argument("--verdicts", metavar="FILE", help="keep the programs' verdicts in this file, and go on from it")
     parser.add_argument("--json", metavar="FILE", help="write the figures to this file")

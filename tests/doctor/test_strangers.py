@@ -75,6 +75,22 @@ print(*(own.concerns(about(name)) for name in ("run-7", "run-9", "journal", None
     assert ran.stdout.split() == ["True", "False", "True", "True"], ran.stderr
 
 
+def test_a_program_ends_early_only_if_nothing_may_come_before_its_verdict() -> None:
+    """A right verdict that is not certain stands for as long as rules look back: a wrong one must have its time to appear."""
+    code = f"import sys; sys.path.insert(0, {str(BENCHMARKS)!r}); sys.path.insert(0, {str(REPOSITORY)!r})\n"
+    code += """
+from _stranger_programs import stands
+from gputop.doctor.findings.finding import Finding
+from gputop.doctor.rules.pace.other_work import SPAN_S
+said = lambda confidence: [Finding("E07", "warning", confidence, "t", (), "c", "f", "r")]
+print(stands(said("certain"), 5), stands(said("certain"), 3))
+print(*(stands(said(confidence), seconds) for confidence in ("likely", "possible") for seconds in (SPAN_S, SPAN_S + 1)))
+print(stands([], 5))
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=REPOSITORY)
+    assert ran.stdout.splitlines() == ["True False", "False True False True", "False"], ran.stderr
+
+
 def test_no_healthy_log_raises_an_alarm(judged: tuple[dict, str]) -> None:
     _, printed = judged
     assert re.findall(r"from the log[^:]*: (\S+) is false alarm", printed) == []
