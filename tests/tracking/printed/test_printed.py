@@ -469,6 +469,22 @@ def test_without_a_bar_the_trainer_s_lines_are_counted_and_marked_as_counted() -
     assert not shown.counts_lines
 
 
+def test_a_bar_with_a_description_does_not_count_the_steps_of_the_trainer() -> None:
+    """The bar of the training is off, and each checkpoint draws its own."""
+    bar = "\rWriting model shards: {0}00%|███| {0}/1 [00:00<?, ?it/s]"
+    saves = f"{bar.format(0)}{bar.format(1)}\n"
+    line = "{'loss': '%g', 'grad_norm': '4.4', 'learning_rate': '3e-04', 'epoch': '0.01'}\n"
+    transcript = Transcript(with_bars=True)
+    text = "".join(f"{line % loss}{saves}" for loss in (10.5, 9.5, 8.5))
+    assert [(step, metrics["loss"]) for step, metrics in transcript.feed(text.encode())] == [(1, 10.5), (2, 9.5), (3, 8.5)]
+    assert (transcript.total_steps, transcript.counts_lines) == (None, True)
+
+
+def test_the_bar_of_the_trainer_may_have_the_prefix_of_a_launcher() -> None:
+    text = "{'loss': '2.5', 'grad_norm': '4.4', 'epoch': '0.01'}\n[default0]:  8%|▊         | 10/120 [00:00<00:01, 91.05it/s]\n"
+    assert [step for step, _ in Transcript(with_bars=True).feed(text.encode())] == [10]
+
+
 def test_the_summary_of_the_trainer_is_not_a_step() -> None:
     lines = [
         "{'loss': '2.5', 'epoch': '0.5'}",
