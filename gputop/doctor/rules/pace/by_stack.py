@@ -103,6 +103,8 @@ def works_beside(evidence: Evidence, group: RankGroup) -> Judgement:
     fact = busy_beside(evidence, group)
     if fact is None or not _gpus_wait(evidence, group) or pause_of(evidence, group) is not None:
         return None
+    if late_by_stack(evidence, group) is not None:
+        return None  # one rank does it, and the others wait for that rank: F01 or F05 name it
     if all(seen.pauses.last for _, seen in seen_of_all(evidence, group)) or growth_of(evidence, group) is not None:
         return None  # no step waits: E07 judges once enough pauses were seen; or E10 does
     finding = tracked.about(

@@ -114,6 +114,16 @@ def test_a_rank_that_does_other_work_is_named_if_the_others_wait_for_it() -> Non
     assert "rank 1 was in backward or a collective in 100%" in finding.evidence[1].text
 
 
+def test_work_of_one_rank_in_most_of_the_time_is_no_data_that_all_wait_for() -> None:
+    """An error rate in plain Python: each step does it, and no pause lasts longer than by chance."""
+    own = Doing("other", "wer.py:41", "beam_search", "b, o = new.get(prefix, nothing)")
+    late = lambda second: own if (second * 7) % 10 < 7 else computes(second)  # noqa: E731
+    (finding,) = found(ranks(late, lambda second: Doing("backward")))
+    assert finding.id == "F05"
+    alone = {item.id for item in found(ranks(late))}
+    assert "D01" in alone, "of one rank, the same is for all"
+
+
 def test_a_rank_that_prepares_its_data_is_named_if_the_others_wait_for_it() -> None:
     late = pausing(Doing("data", "train.py:9", "read_rows"), 2, 5)
     (finding,) = found(ranks(lambda second: Doing("backward"), late))
