@@ -46,6 +46,20 @@ def measures_between_steps(second: int, own_s: float = 0.2, lines: object = None
     return tracked.single(second, facts, metrics=metrics, devices=(samples.device(0, utilization_percent=22.0),))
 
 
+def measures_more_and_more(second: int) -> Snapshot:
+    """The same, and the metrics take longer from step to step."""
+    metrics: tracked.Metrics = {
+        "step_s": lambda rank, step: 0.2 + 0.002 * step,
+        "loss": tracked.CALM["loss"],
+        "phase/data": constant(0.004),
+        "phase/forward": constant(0.03),
+        "phase/backward": constant(0.05),
+        "phase/optimizer": constant(0.01),
+    }
+    devices = (samples.device(0, utilization_percent=22.0),)
+    return tracked.single(second, {"own_lines": {"samples": 15, "lines": []}}, metrics=metrics, devices=devices)
+
+
 def seen_at(base: Scene, *looks: Doing) -> Scene:
     """The same run, whose main thread is seen to do these one after the other."""
 

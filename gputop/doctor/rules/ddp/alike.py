@@ -19,9 +19,8 @@ from gputop.doctor.rules.support.shared import has_group_threads
 from gputop.process import ProcessRun
 
 VALUES_MIN = 8
-"""So many different losses must be equal on all ranks (our choice)."""
-CONNECTED_VALUES_MIN = 20
-"""The same where the ranks are connected (our choice)."""
+"""So many different losses must be equal on all ranks. Each has three digits or more, so none is equal by chance; more of them
+would not show whether ranks that are connected average their losses (our choice)."""
 HOLD_S = 10.0
 _KEPT = 64
 _MPI = ("mpirun", "srun")
@@ -107,7 +106,7 @@ def same_losses(evidence: Evidence, group: RankGroup) -> Judgement:
     if run is None or run.connected is not True or not evidence.trains(group):
         return None
     alike = printed_alike(evidence, group)
-    if alike is None or alike.values < CONNECTED_VALUES_MIN:
+    if alike is None:
         return None
     size = tracked.world(group)
     finding = tracked.about(

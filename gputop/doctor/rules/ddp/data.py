@@ -11,7 +11,7 @@ from gputop.doctor.facts.calls import wrapped_by
 from gputop.doctor.facts.ddp import divides_models
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings.finding import Fact, Finding
-from gputop.doctor.rules.ddp.alike import CONNECTED_VALUES_MIN, same_losses
+from gputop.doctor.rules.ddp.alike import VALUES_MIN, same_losses
 from gputop.doctor.rules.ddp.by_hand import divides_by_hand, equal_losses, may_divide
 from gputop.doctor.rules.ddp.on_purpose import settings_differ
 from gputop.doctor.rules.support import tracked
@@ -74,7 +74,7 @@ C05 = Rule(
         f"equal checksums on all ranks in {EQUAL_STEPS_MIN} consecutive steps; or a sampler that does not divide, and "
         "batches times batch size equal to the data set (likely); not if a mesh, other groups or calls that pass values on "
         "in each step divide the model, or different weights give the same loss",
-        f"untracked, {CONNECTED_VALUES_MIN} losses that each rank prints equally (possible)",
+        f"untracked, {VALUES_MIN} losses that each rank prints equally (possible)",
     ),
     hides=("C12", "C11", "C06"),
     mechanism=(

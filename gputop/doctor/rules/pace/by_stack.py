@@ -7,6 +7,7 @@ after the calls that queue them, so its utilization counts, too.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 from gputop.doctor.evidence import windows
 from gputop.doctor.evidence.doings import COMPUTES, Seen, lasting
@@ -22,7 +23,6 @@ from gputop.doctor.rules.pace.other_work import (
     PAUSE_SHARE,
     PAUSE_SURE_SHARE,
     SPANS,
-    TIMES_MIN,
     WORKERS_FIX,
     WORKS,
     Late,
@@ -61,10 +61,12 @@ _PAUSES: tuple[tuple[Activity, float, float, float], ...] = (
 
 def prepares_by_stack(evidence: Evidence, group: RankGroup) -> Judgement:
     """Judge D01 for an untracked run: the main threads of all ranks are mostly seen to prepare data, or to wait for it."""
-    found = seen_of_all(evidence, group)
-    if not found or min(seen.share("data") for _, seen in found) < DATA_SHARE or not _gpus_wait(evidence, group):
+    if _data_share(seen_of_all(evidence, group)) < DATA_SHARE or not _gpus_wait(evidence, group):
         return None
-    if any(not seen.trains or seen.times("data") < TIMES_MIN for _, seen in found):
+    # If data takes nearly all the time, few looks are at the computation: then a longer span shows whether it goes on.
+    spans = ((seen_of_all(evidence, group, span_s), times_min) for span_s, times_min in SPANS)
+    found = next((looks for looks, times_min in spans if _goes_on(looks, times_min)), ())
+    if _data_share(found) < DATA_SHARE:
         return None
     member, seen = min(found, key=lambda item: item[1].share("data"))
     assert member.process is not None
@@ -96,6 +98,16 @@ def prepares_by_stack(evidence: Evidence, group: RankGroup) -> Judgement:
         "What it does there does not prepare data. With gputop run, the share of phase/data in step_s is below 15%.",
     )
     return Suspicion(finding, 3.0)
+
+
+def _data_share(found: Sequence[tuple[Member, Seen]]) -> float:
+    """Return the smallest share of looks at which a main thread was at data; 0 without looks."""
+    return min((seen.share("data") for _, seen in found), default=0.0)
+
+
+def _goes_on(found: Sequence[tuple[Member, Seen]], times_min: int) -> bool:
+    """Return whether all main threads train, and begin to prepare data, or to wait for it, so often."""
+    return bool(found) and all(seen.trains and seen.times("data") >= times_min for _, seen in found)
 
 
 def works_beside(evidence: Evidence, group: RankGroup) -> Judgement:

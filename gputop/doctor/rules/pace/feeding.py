@@ -17,10 +17,13 @@ from gputop.doctor.rules.pace.between_phases import BUSY_PERCENT, KNOWN_WORK_SHA
 from gputop.doctor.rules.pace.bursts import ALONE_TEXT, computes_beside, from_outside
 from gputop.doctor.rules.pace.by_stack import BESIDE_SHARE, DATA_SHARE, mostly_computes, prepares_by_stack, works_beside
 from gputop.doctor.rules.pace.main_threads import WAITS_SHARE, waits_itself
+from gputop.doctor.rules.pace.other_work import LONG_SPANS_S, TIMES_LONG_MIN, TIMES_MIN
+from gputop.doctor.rules.pace.other_work import SPAN_S as STACKS_SPAN_S
 from gputop.doctor.rules.pace.own_times import SHARE as OWN_SHARE
 from gputop.doctor.rules.pace.own_times import waits_by_own_times
 from gputop.doctor.rules.pace.saves import SPAN_S as READS_SPAN_S
 from gputop.doctor.rules.pace.saves import mostly_writes
+from gputop.doctor.rules.pace.slowing import slows_down
 from gputop.doctor.rules.pace.steady_files import READ_MIN_BYTES, READ_PER_CPU_S, reads_all_the_time
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.beside import SHARE_MIN
@@ -235,7 +238,8 @@ def waits_for_data(evidence: Evidence, group: RankGroup) -> Judgement:
     if judged is not None or mostly_writes(evidence, group):  # the rest of the time goes to what E07 reports
         return judged
     if group.run is not None:
-        return own_work(evidence, group)
+        own = own_work(evidence, group)
+        return own if own is None or slows_down(evidence, group) is None else None  # if it grows, E10 says why
     seen = from_outside(evidence, group)
     if isinstance(seen, Suspicion):
         return seen
@@ -267,11 +271,13 @@ D01 = Rule(
         f"by times that the run logs itself: {OWN_SHARE:.0%} (likely)",
         f"{OWN_WORK_SHARE:.0%} of each step passes outside all phases, with GPUs below {BUSY_PERCENT:.0f}%; or "
         f"{KNOWN_WORK_SHARE:.0%}, and stacks show the main thread in a function that prepares data or measures, by its name, "
-        f"in {SHARE_MIN:.0%} of all looks (possible); where it is mostly seen is named",
+        f"in {SHARE_MIN:.0%} of all looks (possible); where it is mostly seen is named; "
+        "not if that takes longer and longer (E10)",
         "from outside: bursts of work, and a loader that is busy (likely), or main threads that wait in "
         f"{WAITS_SHARE:.0%} of all samples, though steps advance (possible)",
         f"from outside, by the stacks of the main threads: they prepare data or wait for it in {DATA_SHARE:.0%} of all looks "
-        f"(likely), or are in a function that computes nothing in {BESIDE_SHARE:.0%} (possible)",
+        f"(likely), and begin {TIMES_MIN} times in {STACKS_SPAN_S:.0f} s, or {TIMES_LONG_MIN} times in up to "
+        f"{LONG_SPANS_S[-1]:.0f} s; or they are in a function that computes nothing in {BESIDE_SHARE:.0%} (possible)",
         f"from outside: without loader workers, the training process reads {bytes_text(int(READ_MIN_BYTES))}/s for "
         f"{READS_SPAN_S:.0f} s, and {bytes_text(int(READ_PER_CPU_S))} for each second of its main thread's CPU time (possible)",
         ALONE_TEXT,

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gputop.doctor.diagnosis import Doctor
+from gputop.process import Repeated
 from gputop.snapshot import Snapshot, loss_metric
 from gputop.tui.drawing import run_numbers
 from tests import samples
@@ -194,6 +195,16 @@ def test_connected_ranks_that_print_equal_losses_may_read_the_same_batches() -> 
     assert found.title == "Both ranks print the same losses: they may train on the same batches"
     assert "averages the loss" in found.refuted_by
     assert not any(play(connections.joined_and_each_prints_its_own, 40))
+
+
+def test_eight_losses_that_are_equal_are_enough_on_connected_ranks() -> None:
+    """Each has three digits or more: none is equal by chance, and of an average more of them would be, too."""
+
+    def scene(second: int) -> Snapshot:
+        shot = connections.joined(second)
+        return replace(shot, process_runs=tuple(replace(run, repeated=Repeated(2, 8)) for run in shot.process_runs))
+
+    assert [item.id for item in play(scene, 40)[-1]] == ["C05"]
 
 
 def test_ranks_that_nothing_connects_and_print_equal_losses_train_the_same_model() -> None:

@@ -50,6 +50,39 @@ def test_a_main_thread_that_prepares_its_data_makes_the_gpu_wait() -> None:
     assert "IterableDataset" in finding.fix
 
 
+def nearly_always_at_data(second: int) -> Doing:
+    """One look in seventeen is at the computation: of 40 looks, two or three."""
+    return Doing("backward", "train.py:60", "fit") if second % 17 == 6 else Doing("data", "speech.py:50", "__getitem__")
+
+
+def test_data_that_takes_nearly_all_the_time_is_named_though_few_looks_are_at_the_training() -> None:
+    scene = seen_to(outside(always("runs")), nearly_always_at_data)
+    shown = [[item.id for item in found(scene, seconds)] for seconds in range(60, 140, 9)]
+    assert shown == [["D01"]] * len(shown), "it stays, whatever the newest 40 looks show"
+
+
+def computes_at(*seconds: int) -> Callable[[int], Doing]:
+    return lambda second: Doing("forward" if second in seconds else "data")
+
+
+FORMERLY_AT_DATA = {
+    "no longer": (lambda second: nearly_always_at_data(second) if second < 80 else Doing("forward"), 130),
+    "once, for long": (computes_at(*range(40)), 130),
+    "twice, for long": (computes_at(30, 31, 32, 33, 34, 75), 112),
+    "never again after three steps": (computes_at(50, 52, 54), 130),
+    "for long lately, and seldom before": (
+        lambda second: Doing("data" if second % 30 == 7 or (second > 95 and second != 125) else "forward"),
+        135,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORMERLY_AT_DATA)
+def test_data_that_steps_do_not_wait_for_again_and_again_is_left_alone(name: str) -> None:
+    look, seconds = FORMERLY_AT_DATA[name]
+    assert not found(seen_to(outside(always("runs")), look), seconds)
+
+
 def test_with_workers_it_waits_for_them() -> None:
     base = running("data", "forward", "data", "backward", "data", line="", function="")
 

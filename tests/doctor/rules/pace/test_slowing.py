@@ -15,6 +15,7 @@ from gputop.jobs.output.printed_log import printed_run
 from gputop.levels import Stretch
 from gputop.snapshot import Points, Snapshot
 from gputop.whereabouts.records import Activity, Doing
+from tests.doctor.scenes import own_work
 from tests.doctor.scenes.base import Scene, ids, only_shown, play
 from tests.doctor.scenes.near import slowing as scenes
 from tests.doctor.scenes.pace import interrupted
@@ -42,6 +43,14 @@ def test_others_that_take_its_cores_may_be_why_a_run_slows_down(per_s: int, conf
     finding = told(crowded)
     assert finding.confidence == confidence
     assert any("to let others run" in fact.text for fact in finding.evidence) == (confidence == "possible")
+
+
+def test_own_work_that_takes_longer_and_longer_is_why_the_steps_pass_there() -> None:
+    """It is no data that each step waits for (D01), which takes equally long in each."""
+    said = ids(play(own_work.measures_more_and_more, scenes.SECONDS)[-1])
+    assert "E10" in said
+    assert "D01" not in said
+    assert "D01" in ids(play(own_work.measures_between_steps, scenes.SECONDS)[-1])
 
 
 def test_the_printed_throughput_of_an_untracked_run_shows_it_too() -> None:
