@@ -24,7 +24,7 @@ from gputop.tracking.auto.losses.reduction import divided_by, read, read_mean, r
 from gputop.tracking.auto.losses.site import Site
 from gputop.tracking.auto.losses.sites import Sites
 from gputop.tracking.auto.losses.user_code import UserCode, accelerate_divides_by, columns_of, label
-from gputop.tracking.auto.losses.values import number_in, plain_value_of, value_of
+from gputop.tracking.auto.losses.values import plain_value_of, value_of
 from gputop.tracking.auto.other_threads import OtherThreads
 from gputop.tracking.auto.readings import ddp, gpu
 from gputop.tracking.auto.readings.batches import Batches
@@ -90,7 +90,6 @@ _NOT_COMPILED = (
         is_table,
         value_of,
         plain_value_of,
-        number_in,
         read,
         read_mean,
         step_loss,
@@ -236,7 +235,7 @@ def _patch_optimizers(torch: Any, steps: Steps) -> None:
     def after(optimizer: Any, args: Any, kwargs: Any) -> None:
         if fast.mode == "fast":
             try:
-                if nested.is_inner(optimizer):
+                if nested.are_possible and nested.is_inner(optimizer):
                     return
                 if fast.stepped(optimizer):
                     if fast.step == fast.pause_at or fast.mode != "fast":

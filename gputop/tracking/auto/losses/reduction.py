@@ -78,38 +78,32 @@ UNREAD: Final = Reduced(None, None, "unread")
 def read(loss: Any) -> Reduced:
     """Return how a loss was reduced and divided. Divisions by 1 are skipped: nested trainers each divide once."""
     try:
-        function = loss.grad_fn
-        return _mean(function, type(loss)) or _read(function, loss.output_nr)
+        return read_mean(loss) or _read(loss.grad_fn, loss.output_nr)
     except RuntimeError:  # the graph was freed by an earlier backward: this one will say so
         return Reduced(None, None, "")
 
 
 def read_mean(loss: Any) -> Reduced | None:
-    """Return the same of a loss that is a mean, divided by one number or by none; else None. Asks nothing of other classes."""
-    try:
-        return _mean(loss.grad_fn, type(loss))
-    except RuntimeError:
-        return None
-
-
-def _mean(function: Any, plain: Any) -> Reduced | None:
-    """Return how a loss was divided if it is a mean over one number, or over none; else None.
+    """Return the same of a loss that is a mean, divided by one number or by none; else None. Asks nothing of other classes.
 
     ``_read`` says the same of such a loss, but takes several times as long, and most losses are such.
     """
-    number: Any = 1.0
-    kind = _kinds.get(type(function)) or _kind(type(function))
-    if kind == _DIVIDED:
-        if packed.used and not may_read(function):
-            return None
-        other = function._saved_other
-        if type(other) is not plain or not other.is_cpu or other.dim() or other.requires_grad:
-            return None
-        number = other.tolist()  # faster than ``item``, see ``values``
-        function = function.next_functions[0][0]
+    try:
+        function, number = loss.grad_fn, 1.0
         kind = _kinds.get(type(function)) or _kind(type(function))
-    if kind == _MEAN or (kind == _FUNCTION and function._saved_reduction == 1):
-        return _means.get(number) or _mean_over(number)
+        if kind == _DIVIDED:
+            if packed.used and not may_read(function):
+                return None
+            other = function._saved_other
+            (function, _), (learned, _) = function.next_functions
+            if learned is not None or type(other) is not type(loss) or not other.is_cpu or other.dim():
+                return None
+            number = other.tolist()  # faster than ``item``, see ``values``
+            kind = _kinds.get(type(function)) or _kind(type(function))
+        if kind == _MEAN or (kind == _FUNCTION and function._saved_reduction == 1):
+            return _means.get(number) or _mean_over(number)
+    except RuntimeError:  # see ``read``
+        pass
     return None
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterable
 from threading import get_ident
+from types import FrameType
 from typing import Any
 
 from gputop.tracking.auto.losses.reduction import UNREAD, Reduced, read
@@ -107,9 +108,9 @@ class Sites:
             self.pending.remove(site)
         site.drop()
 
-    def here(self) -> Site:
-        """Return the line of the user's code that runs backward, itself or through a library."""
-        frame = self._code.frame()
+    def here(self, start: FrameType | None = None) -> Site:
+        """Return the line of the user's code that runs backward, itself or through a library; ``start``: see ``frame``."""
+        frame = self._code.frame(start)
         # Keyed by identity and instruction: hashing a code object and finding a line number take microseconds each.
         place = (id(frame.f_code), frame.f_lasti) if frame is not None else (0, 0)
         site = self._by_place.get(place)

@@ -53,10 +53,13 @@ class UserCode:
             frame = frame.f_back
         return False
 
-    def frame(self) -> FrameType | None:
-        """Return the nearest frame of the caller outside libraries, else the nearest one outside gputop and backward itself."""
+    def frame(self, start: FrameType | None = None) -> FrameType | None:
+        """Return the nearest frame outside libraries, else the nearest one outside gputop and backward itself.
+
+        ``start``: where the walk begins, to pass over calls of gputop; else the caller.
+        """
         library = self._library.get
-        frame: FrameType | None = sys._getframe(1)
+        frame = sys._getframe(1) if start is None else start
         for _ in range(_FRAMES_MAX):
             if frame is None:
                 break

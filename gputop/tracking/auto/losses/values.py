@@ -24,26 +24,17 @@ def value_of(torch: Any, tensor: Any) -> Any:
 
 def plain_value_of(torch: Any, tensor: Any) -> Any:
     """Return the same of a tensor of torch's own class, while no mode is active."""
-    if tensor.numel() != 1:
-        return None
     if tensor.is_cpu:
-        return number_in(tensor)
-    if tensor.is_cuda and not torch.cuda.is_current_stream_capturing():
+        if not tensor.dim():
+            try:
+                # ``item`` passes through torch's dispatcher, whose code the training has evicted from the caches.
+                return tensor.tolist()
+            except RuntimeError as error:  # a tensor without memory of its own: its class may answer
+                let_through(error)
+        return tensor.item() if tensor.numel() == 1 else None
+    if tensor.is_cuda and tensor.numel() == 1 and not torch.cuda.is_current_stream_capturing():
         return tensor.detach()
     return None
-
-
-def number_in(tensor: Any) -> Any:
-    """Return the only number in a tensor on the CPU.
-
-    ``tolist`` does not pass through torch's dispatcher as ``item`` does, whose code the training has evicted from the caches.
-    """
-    if not tensor.dim():
-        try:
-            return tensor.tolist()
-        except RuntimeError as error:  # a tensor without memory of its own: its class may answer
-            let_through(error)
-    return tensor.item()
 
 
 def _value_of_subclass(torch: Any, tensor: Any) -> Any:

@@ -24,6 +24,7 @@ from gputop.tracking.auto.losses import values
 from gputop.tracking.auto.training.pace import FULL_FROM_S
 from gputop.tracking.auto.training.several_losses import Several
 from gputop.tracking.journal.handlers import let_through
+from gputop.tracking.unseen import mode_counts
 
 if TYPE_CHECKING:
     from gputop.tracking.auto.losses.site import Site
@@ -104,6 +105,8 @@ class FastPath:
     __slots__ = (
         "_batches_before",
         "_data",
+        "_dispatches",
+        "_functions",
         "_last",
         "_last_step",
         "_late",
@@ -132,6 +135,7 @@ class FastPath:
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
+        self._dispatches, self._functions = mode_counts(torch)
         self.mode: Mode = "full"
         self.in_backward = False
         """Whether a backward is running, on either path."""
@@ -233,7 +237,8 @@ class FastPath:
             if several is not None:
                 taken = several.takes(tensor)
             else:
-                self.loss = values.value_of(self._torch, tensor)
+                read = values.value_of if self._dispatches() or self._functions() else values.plain_value_of
+                self.loss = read(self._torch, tensor)
                 taken = self.loss is not None
         except Exception as error:  # noqa: BLE001 - a tensor of any kind: the full path reports what is wrong with it
             let_through(error)

@@ -23,6 +23,8 @@ class NestedSteps:
         """``optimizers`` is the module ``torch.optim.optimizer``."""
         self._base = optimizers.Optimizer
         self._file = optimizers.__file__
+        self.are_possible = False
+        """Whether one of the classes met so far may nest its steps; those of the fast path have been met."""
         self._may_nest: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDictionary()
 
     def is_inner(self, optimizer: Any) -> bool:
@@ -35,6 +37,7 @@ class NestedSteps:
             may = self._may_nest.get(kind)
             if may is None:
                 may = self._may_nest[kind] = len(self._own_steps(kind)) > 1
+                self.are_possible = self.are_possible or may
             return may and self._steps_under_way(optimizer) > 1
         except Exception as error:  # noqa: BLE001 - the user's step runs next, whatever its class is
             let_through(error)

@@ -6,6 +6,7 @@ fewer steps than other losses.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from gputop.tracking.auto.losses import values
@@ -30,7 +31,7 @@ class Several:
     def takes(self, tensor: Any) -> bool:
         """Take the loss that a backward begins on, and return True; return False if the full path must take it."""
         sites = self._sites
-        site = sites.here()
+        site = sites.here(sys._getframe(1))
         if site not in self._usual or (site.count and site.runs_again):
             return False
         sites.added = None
