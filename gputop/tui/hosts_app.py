@@ -64,7 +64,7 @@ class HostsApp(GputopApp):
         """Return the streams of all hosts."""
         return self.fleet.feeds
 
-    def take_in(self) -> bool:
+    def take_in(self, *, is_answered: bool = False) -> bool:
         """Process waiting snapshots of any host; return whether there are more than fit into a turn."""
         is_more = self.fleet.take_in()
         if self._paused:

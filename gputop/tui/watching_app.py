@@ -69,19 +69,24 @@ class WatchingApp(SparingApp):
 
     def _take_turn(self) -> bool:
         """Process what is waiting, as much of it as a turn may take, and draw the newest; return whether there is more."""
-        is_more = self.take_in()
-        for answer in self.feed.take_answers():
+        answers = self.feed.take_answers()
+        is_more = self.take_in(is_answered=bool(answers))
+        for answer in answers:
             take = getattr(self.screen, "take_answer", None)
             if take is not None:
                 take(answer)
         return is_more
 
-    def take_in(self) -> bool:
-        """Process what is waiting, and draw it; return whether more may be waiting for the next turn."""
+    def take_in(self, *, is_answered: bool = False) -> bool:
+        """Process what is waiting, and draw it; return whether more may be waiting for the next turn.
+
+        ``is_answered``: there are answers, which the screen draws itself. If they came alone, there is nothing else to draw.
+        """
         first = self.machine.latest is None
-        if self.machine.take_in() and first:
+        arrived = self.machine.take_in()
+        if arrived and first:
             self.call_after_refresh(self._load_doctor)
-        if not self._paused:
+        if not self._paused and (arrived or not is_answered):
             self.refresh_view()
         return False
 

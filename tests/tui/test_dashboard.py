@@ -440,6 +440,26 @@ def test_looks(look: str, snap_compare: Any) -> None:
     assert snap_compare(DashboardApp(make(), theme), terminal_size=size)
 
 
+async def test_an_answer_alone_does_not_draw_everything_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = whole_app()
+    feed: Any = app.feed
+    taken: list[object] = []
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        before = app.view
+        monkeypatch.setattr(app.screen, "take_answer", taken.append, raising=False)
+        feed.take_answers = lambda: ["the answer"]
+        app.on_feed_arrived()
+        while not taken:
+            await pilot.pause(0.02)
+        assert app.view is before
+        feed.waiting = [samples.snapshot(sequence=1)]
+        app.on_feed_arrived()
+        while len(taken) < 2:
+            await pilot.pause(0.02)
+        assert app.view is not before, "a snapshot that came with it is drawn"
+
+
 async def test_the_past_of_an_older_runs_gpus_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dashboard_module, "ASK_EVERY_S", 0.02)
     app = whole_app(samples.snapshot(runs=(samples.run(created_at=samples.EPOCH - 600.0),)))

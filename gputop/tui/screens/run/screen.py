@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
+from textual.timer import Timer
 from textual.widget import Widget
 
 from gputop.questions import Answer
@@ -29,6 +30,9 @@ from gputop.tui.widgets.run_list import RunList
 
 WIDE_COLUMNS = 120
 """From this width on, the list of runs is next to the charts."""
+HELD_S = 0.1
+"""For how long the charts of the run before may stay while a chosen run is being read: it then appears in one frame, complete.
+A screen that responds within this time seems to respond at once."""
 
 
 class RunScreen(RunPanes):
@@ -79,6 +83,8 @@ class RunScreen(RunPanes):
         super().__init__(run_id, view, change)
         self.set_class(listed, "list")
         self._list_first = listed
+        self._held: Timer | None = None
+        """Runs while the chosen run is not shown yet."""
         self._below_table: tuple[dict[str, bool], Widget | None] = ({}, None)
         """Whether the grid or the list was open before the tables filled the screen, and what had the focus."""
 
@@ -135,12 +141,28 @@ class RunScreen(RunPanes):
                 self.app.notify(answer.problem, severity="warning")
             if self.is_current and (missing := self._missing_runs(self.view)) is not None:
                 self.post_message(Asked(missing))
-            self.settle()
+            self._show_read(self.view)
         elif isinstance(answer, GpusAnswer):
             self.stored.take_gpus(answer, self.view.history)
             missing = self._missing_runs(self.view)
             if missing is None or not missing.run_ids:  # else the run itself follows: one drawing shows both
-                self.settle()
+                self._show_read(self.view)
+
+    def _show_read(self, view: View) -> None:
+        """Show what was read, unless the rest of the chosen run is about to follow."""
+        if self._held is None or not self._is_being_read(view):
+            self._show_chosen()
+
+    def _show_chosen(self) -> None:
+        if self._held is not None:
+            self._held.stop()
+            self._held = None
+        self.settle()
+
+    def _is_being_read(self, view: View) -> bool:
+        """Return whether more of the run shown is known soon."""
+        runs = self._missing_runs(view)
+        return (runs is not None and bool(runs.run_ids)) or self.stored.gpus_question(self.run_id, view) is not None
 
     def copyable(self) -> Copy | None:
         """Return the id of the run shown; of one without a curve, the PIDs of its ranks."""
@@ -158,7 +180,12 @@ class RunScreen(RunPanes):
         elif event.opened and self.has_class("list"):
             self.action_list()
         self._ask()
-        self.settle()
+        if self.view is None or not self._is_being_read(self.view):
+            self._show_chosen()
+            return
+        self._draw_list(self.view)  # the cursor does not wait
+        if self._held is None:
+            self._held = self.set_timer(HELD_S, self._show_chosen)
 
     def action_mark(self) -> None:
         """Keep the curve of the run under the cursor while others are chosen, or no longer."""

@@ -96,6 +96,50 @@ async def test_live_and_stored_runs_are_one_list_and_a_stored_one_is_read_when_c
         assert app.asked[asked:] == [], "what was read once is not asked again"
 
 
+WAY_TOO_LONG_S = 3600.0
+LOSS = Points("old-0", 0, "loss", tuple(range(50)), tuple(map(float, range(50))), (0.5,) * 50)
+OF_OLD_0 = (
+    GpusAnswer(GpusQuestion(("old-0",))),
+    RunsAnswer(RunsQuestion(("old-0",)), (stored(0),), (LOSS,)),
+)
+
+
+@pytest.mark.parametrize("answers", [OF_OLD_0, OF_OLD_0[::-1]])
+async def test_a_chosen_run_appears_once_all_of_it_is_read(
+    answers: tuple[GpusAnswer | RunsAnswer, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gputop.tui.screens.run.screen.HELD_S", WAY_TOO_LONG_S)
+    screen = RunScreen("run-1")
+    app = AskingApp(screen)
+    async with app.run_test(size=(160, 50)) as pilot:
+        await settle(pilot)
+        screen.take_answer(LISTED)
+        await settle(pilot)
+        before, cursor = text_of(app).splitlines(), screen.query_one(RunList).cursor
+        await pilot.press("down")
+        for answer in answers:
+            await settle(pilot)
+            shown = text_of(app).splitlines()
+            assert [line[42:] for line in shown[1:]] == [line[42:] for line in before[1:]], "the run before stays"
+            assert screen.query_one(RunList).cursor == cursor + 1, "and the cursor has moved"
+            screen.take_answer(answer)
+        await settle(pilot)
+        assert "lenet 0" in text_of(app).splitlines()[0]
+        assert screen.query_one("#metric", ChartPane).chart is not None
+
+
+async def test_a_run_that_is_slow_to_read_appears_before_its_points() -> None:
+    screen = RunScreen("run-1")
+    app = AskingApp(screen)
+    async with app.run_test(size=(160, 50)) as pilot:
+        await settle(pilot)
+        screen.take_answer(LISTED)
+        await pilot.press("down")
+        while "lenet 0" not in text_of(app).splitlines()[0]:
+            await pilot.pause(0.02)
+        assert screen.query_one("#metric", ChartPane).chart is None
+
+
 async def test_the_filter_narrows_the_list_as_it_is_typed_and_says_what_is_wrong() -> None:
     screen = RunScreen("run-1")
     app = AskingApp(screen)
@@ -173,6 +217,7 @@ async def test_marked_runs_stay_in_the_chart_and_their_configurations_are_compar
             Points(f"old-{number}", 0, "loss", tuple(range(50)), tuple(1e9 + step for step in range(50)), (0.5 + number,) * 50)
             for number in range(2)
         )
+        screen.take_answer(GpusAnswer(GpusQuestion(("old-1",))))
         screen.take_answer(RunsAnswer(RunsQuestion(("old-0", "old-1")), (stored(0), stored(1)), points))
         await settle(pilot)
         shown = text_of(app)
