@@ -4,7 +4,8 @@ Every reader accepts complete lines, as ``Snapshot.to_json`` writes them. A scre
 version, to send only changes (``SnapshotWriter``): ``since`` then names the line that this one continues. An unchanged process
 is only its PID, a changed one is its PID with the fields that changed; the same holds for devices and runs. Points without
 steps and times have those of the points before them, and a long column is its numbers in base64: of 64 ranks that log a hundred
-times a second, as text they take a fifth of the sampler's time and more of the screen's.
+times a second, as text they take a fifth of the sampler's time and more of the screen's, and most of the time in which an
+old run opens.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class SnapshotWriter:
         data = plain(replace(snapshot, **_SENT_ONCE), True)
         if self._last is not None:
             data[SINCE] = self._last
-        data["points"] = _point_rows(snapshot.points, plain)
+        data["points"] = point_rows(snapshot.points, plain)
         sent = {}
         for name, rows in self._rows.items():
             data[name], sent[name] = rows.changes(getattr(snapshot, name), plain)
@@ -143,8 +144,11 @@ def _has_same_types(old: Any, new: Any) -> bool:
     return all(_has_same_types(getattr(old, name), getattr(new, name)) for name in fields)
 
 
-def _point_rows(points: Iterable[Points], plain: _Plain) -> list[dict[str, Any]]:
-    """Leave out steps and times that equal those of the points before: a rank logs most of its metrics together."""
+def point_rows(points: Iterable[Points], plain: _Plain) -> list[dict[str, Any]]:
+    """Return the points as rows for JSON; ``plain`` is ``encode``, or ``to_plain`` if every number is finite.
+
+    Steps and times that equal those of the points before are left out: a rank logs most of its metrics together.
+    """
     steps: Any = None
     times: Any = None
     rows = []
@@ -152,27 +156,27 @@ def _point_rows(points: Iterable[Points], plain: _Plain) -> list[dict[str, Any]]
         if len(item.values) < PACKED_MIN:
             row = plain(item, True)
         else:
-            row = {"run_id": item.run_id, "rank": item.rank, "metric": item.metric, "values": _packed("d", item.values)}
+            row = {"run_id": item.run_id, "rank": item.rank, "metric": item.metric, "values": packed("d", item.values)}
         if item.times == times and item.steps == steps:
             row = {name: value for name, value in row.items() if name not in ("steps", "times")}
         else:
             steps, times = item.steps, item.times
             if len(item.values) >= PACKED_MIN:
-                row |= {"steps": _packed("q", steps), "times": _packed("d", times)}
+                row |= {"steps": packed("q", steps), "times": packed("d", times)}
         rows.append(row)
     return rows
 
 
-def _packed(kind: str, numbers: Sequence[float]) -> Any:
-    """Return the numbers as base64 of the machine's own integers or doubles; as they are if one is too large for that."""
+def packed(kind: str, numbers: Sequence[Any]) -> Any:
+    """Return the numbers as base64 of the machine's own integers or doubles; as they are if one is unknown, or too large."""
     try:
         return b2a_base64(array(kind, numbers).tobytes(), newline=False).decode()
-    except OverflowError:
+    except (OverflowError, TypeError):
         return numbers
 
 
-def _unpacked(kind: str, text: str) -> tuple[Any, ...]:
-    """Return the numbers of ``_packed``.
+def unpacked(kind: str, text: str) -> tuple[Any, ...]:
+    """Return the numbers of ``packed``.
 
     Raises:
         ValueError: it is something else.
@@ -204,25 +208,30 @@ class SnapshotReader:
             name: memory.decode(data.pop(name), since is not None) for name, memory in self._memories.items() if name in data
         }
         if "points" in data:
-            lists["points"] = _points(data.pop("points"))
+            lists["points"] = points_of(data.pop("points"))
         snapshot = replace(decode(Snapshot, data), **lists)
         self._last = snapshot.sequence
         return snapshot
 
 
-def _points(items: Any) -> tuple[Points, ...]:
+def points_of(items: Any) -> tuple[Points, ...]:
+    """Return the points of rows from JSON: those of ``point_rows``, or complete ones, as ``Snapshot.to_json`` writes them.
+
+    Raises:
+        FormatError: they are something else.
+    """
     found: list[Points] = []
     numbers_of = _Unpacker()
     try:
         for item in items:
-            packed = {name: numbers_of(kind, item[name]) for name, kind in _COLUMNS if isinstance(item.get(name), str)}
-            if not packed and ("steps" in item or not found):
+            whole = {name: numbers_of(kind, item[name]) for name, kind in _COLUMNS if isinstance(item.get(name), str)}
+            if not whole and ("steps" in item or not found):
                 found.append(decode(Points, item))
                 continue
             if "steps" not in item and found:
-                packed |= {"steps": found[-1].steps, "times": found[-1].times}
-            read = _fields_of_points({name: value for name, value in item.items() if name not in packed})
-            found.append(Points(**{**read, **packed}))
+                whole |= {"steps": found[-1].steps, "times": found[-1].times}
+            read = _fields_of_points({name: value for name, value in item.items() if name not in whole})
+            found.append(Points(**{**read, **whole}))
     except FormatError:
         raise
     except (TypeError, ValueError, AttributeError) as error:
@@ -247,7 +256,7 @@ class _Unpacker:
         """
         numbers = self._known.get((kind, text))
         if numbers is None:
-            numbers = self._known[kind, text] = _unpacked(kind, text)
+            numbers = self._known[kind, text] = unpacked(kind, text)
         return numbers
 
 

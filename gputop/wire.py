@@ -331,7 +331,20 @@ class AnswerLine:
 
     def to_json(self) -> str:
         """Return the answer as one line of JSON, without a newline."""
-        return json.dumps({self.KEY: encode(self, self.COMPACT)}, separators=(",", ":"))
+        return json.dumps({self.KEY: self.plain()}, separators=(",", ":"))
+
+    def plain(self) -> Any:
+        """Return the answer as values that ``json`` can write."""
+        return encode(self, self.COMPACT)
+
+    @classmethod
+    def of_plain(cls: type[Answered], data: Any) -> Answered:
+        """Return the answer in decoded JSON.
+
+        Raises:
+            FormatError: it is not such an answer.
+        """
+        return decode(cls, data)
 
     @classmethod
     def is_in(cls, line: bytes) -> bool:
@@ -346,6 +359,6 @@ class AnswerLine:
             FormatError: the line is not such an answer.
         """
         try:
-            return decode(cls, parse_json(line, None)[cls.KEY])
+            return cls.of_plain(parse_json(line, None)[cls.KEY])
         except (FormatError, TypeError, LookupError) as error:
             raise FormatError(f"not an answer about {cls.KEY.removesuffix('_answer')}: {error}") from error

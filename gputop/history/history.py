@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
+from itertools import compress
 from typing import TYPE_CHECKING
 
 from gputop.history.metrics import ENDED_RUNS_KEPT, MetricMemory, MetricSeries
-from gputop.history.series import BUCKETS, Series
+from gputop.history.series import BUCKETS, X_MAX, Series
 
 if TYPE_CHECKING:
     from gputop.process import ProcessKey
@@ -144,9 +145,9 @@ class History:
             self._gpus[run_id][past.uuid] = past.index
             for reading in RECORDED_READINGS:
                 series = self._recorded[run_id, past.uuid, reading] = Series(PAST_BUCKETS)
-                for time, value in zip(past.times, getattr(past, reading), strict=True):
-                    if value is not None:
-                        series.append(time, float(value))
+                times, values = past.times, getattr(past, reading)
+                is_known = [value is not None and -X_MAX <= time <= X_MAX for time, value in zip(times, values, strict=True)]
+                series.extend(list(compress(times, is_known)), list(compress(values, is_known)))
         kept = list(self._gpus)[-ENDED_RUNS_KEPT:]
         self._gpus = {run_id: self._gpus[run_id] for run_id in kept}
         self._recorded = {key: series for key, series in self._recorded.items() if key[1] in self._gpus.get(key[0], ())}

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import math
+
 import pytest
 
 from gputop.agent import stored_runs
 from gputop.agent.stored_runs import answer_to
 from gputop.filters.runs import last_value
 from gputop.process import ProcessAnswer
-from gputop.run_questions import RunsAnswer, RunsQuestion
-from gputop.snapshot import FormatError, Rank, Run, Snapshot
+from gputop.run_questions import GpuPast, GpusAnswer, GpusQuestion, RunsAnswer, RunsQuestion
+from gputop.snapshot import FormatError, Points, Rank, Run, Snapshot
+from gputop.wire import encode
 from tests.agent.test_sampler import Agent
 from tests.tracking.kit import Home, home
 
@@ -71,6 +75,37 @@ def test_an_answer_survives_its_line_and_damage_is_reported(many: Home) -> None:
     for wrong in ("{}", "[]", '{"runs_answer":7}', "x"):
         with pytest.raises(FormatError, match="not an answer about runs"):
             RunsAnswer.from_json(wrong)
+
+
+FIVE = (0.5, 1.5, 2.5, 3.5, 4.5)
+PASTS = (
+    GpuPast("r", "GPU-1", 3, FIVE, FIVE, (1, 2, 3, 4, 2**62), FIVE),
+    GpuPast("r", "GPU-2", None, FIVE, (None, *FIVE[1:]), (None,) * 5, (700, None, 1.5, 2, 3)),
+    GpuPast("r", "GPU-3"),
+)
+
+
+def test_readings_survive_their_line_whatever_is_unknown() -> None:
+    answer = GpusAnswer(GpusQuestion(("r",)), PASTS)
+    line = answer.to_json()
+    assert GpusAnswer.from_json(line) == answer
+    assert GpusAnswer.from_json(json.dumps({"gpus_answer": encode(answer)})) == answer, "an older sampler sends numbers"
+    for wrong in ("{}", "[]", '{"gpus_answer":7}', line.replace(line[line.index('"times":"') + 9 :][:8], "x")):
+        with pytest.raises(FormatError, match="not an answer about gpus"):
+            GpusAnswer.from_json(wrong)
+
+
+def test_points_survive_their_line_and_an_older_sampler_sends_numbers() -> None:
+    values = (1.5, math.inf, -math.inf, *map(float, range(20)))
+    points = tuple(
+        Points("r", 0, name, tuple(range(len(part))), tuple(map(float, range(len(part)))), part)
+        for name, part in (("loss", values), ("lr", values), ("short", values[:3]), ("none", ()))
+    )
+    answer = RunsAnswer(RunsQuestion(("r",)), (), points)
+    assert RunsAnswer.from_json(answer.to_json()) == answer
+    assert RunsAnswer.from_json(json.dumps({"runs_answer": encode(answer)})) == answer
+    with pytest.raises(FormatError, match="not an answer about runs"):
+        RunsAnswer.from_json('{"runs_answer":{"question":{},"points":[{"steps":"x"}]}}')
 
 
 def test_an_answer_stays_small_enough_for_one_line(many: Home, monkeypatch: pytest.MonkeyPatch) -> None:

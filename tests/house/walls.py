@@ -58,7 +58,7 @@ _TABLE = {
     "units": "errors",
     "profiled": "terminal_text units wire",
     "whereabouts": "units wire",
-    "run_questions": "snapshot wire",
+    "run_questions": "snapshot stream wire",
     "questions": "clocks process profiled run_questions whereabouts wire",
     "filters": "errors losses process snapshot units",
     # The training side, which runs inside the user's training process. It writes journals and knows none of their readers.

@@ -19,6 +19,7 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from gputop.places import open_regular, replace_file
 from gputop.snapshot import ENDED_STATES, Points, Rank
+from gputop.stream import point_rows, points_of
 from gputop.tracking.journal.places import is_ours
 from gputop.tracking.reader.decimate import Decimator
 from gputop.tracking.reader.rank_log import RankLog, Text
@@ -61,13 +62,6 @@ class Head:
     config: Mapping[str, Any] = field(default_factory=dict)
     texts: tuple[Text, ...] = ()
     has_points: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Tail:
-    """What is left to offer."""
-
-    points: tuple[Points, ...] = ()
 
 
 class KeptLog:
@@ -139,7 +133,8 @@ def load(archive: Path, points: int) -> KeptLog | None:
                 return KeptLog(archive, head, ())
             if not head.has_points:
                 return None
-            points_kept = decode(_Tail, parse_json(file.readline(KEPT_BYTES))).points
+            tail = parse_json(file.readline(KEPT_BYTES))
+            points_kept = points_of(tail.get("points") if isinstance(tail, dict) else None)
             if any(not len(part.steps) == len(part.times) == len(part.values) for part in points_kept):
                 return None
             return KeptLog(archive, head, points_kept)
@@ -208,7 +203,7 @@ def _write(log: RankLog, points: Iterable[Points], whole: bool) -> None:
     if len(lines[0]) >= _HEAD_BYTES or head.state.state not in ENDED_STATES:
         return
     if head.has_points:
-        lines.append(json.dumps(encode(_Tail(tuple(_joined(points))))))
+        lines.append(json.dumps({"points": point_rows(_joined(points), encode)}))
     try:
         replace_file(_path_of(archive), ("\n".join(lines) + "\n").encode())
     finally:
