@@ -11,7 +11,8 @@ import difflib
 import re
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from gputop.doctor import textbook
 from gputop.doctor.findings import words
@@ -22,6 +23,8 @@ WIDTH = 80
 """Characters of a line: these pages are read in a terminal of the usual width."""
 PAGE = "docs/rules.md"
 _PAGE_WIDTH = 120
+_INDENTED: Mapping[str, Any] = {"initial_indent": "     ", "subsequent_indent": "     ", "break_on_hyphens": False}
+_WORD_MIN = 3
 _CHAPTERS = {
     "A": "Launching: the number of ranks, their devices, and the devices they see",
     "B": "nn.DataParallel",
@@ -90,12 +93,28 @@ def listing() -> str:
     """
     lines = []
     for rule in _by_id():
-        lines.append(f"{rule.id:<5}{rule.title}  [{rule.family}]")
-        lines += textwrap.wrap(_needs(rule), WIDTH, initial_indent="     ", subsequent_indent="     ", break_on_hyphens=False)
+        lines += [_headline(rule), *textwrap.wrap(_needs(rule), WIDTH, **_INDENTED)]
     counts = f"{words.count(len(RULES), 'rule')}, {words.count(len(textbook.TEXTS), 'text')} of logs"
     lines += ["", "Texts of logs, by the program that prints them:", textbook.listing()]
     lines += ["", f"{counts}. gputop doctor --rules ID explains one."]
     return "\n".join(lines)
+
+
+def mentions(word: str) -> str | None:
+    """Return the rules and the texts of logs in whose titles or causes the word occurs, in any case; None if there are none.
+
+    One or two letters are no word.
+    """
+    wanted = word.strip().lower()
+    if len(wanted) < _WORD_MIN:
+        return None
+    rules = [rule for rule in _by_id() if wanted in f"{rule.title}\n{rule.mechanism}\n{rule.signature}".lower()]
+    texts = textbook.mentions(wanted)
+    if not rules and not texts:
+        return None
+    lines = [line for rule in rules for line in (_headline(rule), *textwrap.wrap(rule.mechanism, WIDTH, **_INDENTED))]
+    lines += [texts] if texts else []
+    return "\n".join([*lines, "", "gputop doctor --rules ID explains one."])
 
 
 def page_of(name: str) -> str | None:
@@ -144,6 +163,10 @@ def markdown() -> str:
                 items += [_filled(part, _PAGE_WIDTH, "  - ", "    ") for part in text]
         parts.append("\n".join(items) + "\n")
     return "\n".join([*parts, textbook.markdown()])
+
+
+def _headline(rule: Rule) -> str:
+    return f"{rule.id:<5}{rule.title}  [{rule.family}]"
 
 
 def _filled(text: str, width: int, first: str, rest: str) -> str:

@@ -6,7 +6,7 @@ A finding made from a text has the text's own id if no rule has its cause. Pure.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from gputop.doctor.logs.last_words import FINDING_ID
@@ -129,8 +129,22 @@ IDS_OF_RULE: dict[str, tuple[str, ...]] = {
 
 def listing() -> str:
     """Return every text by the program that prints it, with its id and title, in lines of at most 80 characters."""
+    return _listed(TEXTS.values())
+
+
+def mentions(wanted: str) -> str:
+    """Return the same of the texts in whose ids, titles or causes this occurs, in lower case; "" if there are none."""
+    return _listed([text for text in TEXTS.values() if any(wanted in said.lower() for said in (text.id, *_said(text)))])
+
+
+def _said(text: Text) -> Iterator[str]:
+    for title, means, _ in text.meanings:
+        yield from (title, means)
+
+
+def _listed(wanted: Collection[Text]) -> str:
     lines: list[str] = []
-    for who, texts in _by_program():
+    for who, texts in _by_program(wanted):
         lines += ["", who]
         for text in texts:
             first = f"  {text.id:<{_ID_CHARS}}"
@@ -152,7 +166,7 @@ def explanation(text: Text) -> str:
 def markdown() -> str:
     """Return the part of docs/rules.md about texts."""
     parts = [HEAD]
-    for who, texts in _by_program():
+    for who, texts in _by_program(TEXTS.values()):
         parts.append(f"### {who}\n")
         for text in texts:
             items = [f'<a id="{text.id}"></a>', f"#### {text.id}", ""]
@@ -169,18 +183,30 @@ def markdown() -> str:
                         "",
                     ]
                 else:
-                    said = " ".join(paragraphs).replace("<", "&lt;").replace("*", r"\*")
-                    items += textwrap.wrap(
-                        f"- **{name}.** {said}", 120, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False
-                    )
+                    items += _item(name, [part.replace("<", "&lt;").replace("*", r"\*") for part in paragraphs])
             parts.append("\n".join(items).rstrip() + "\n")
     return "\n".join(parts)
 
 
-def _by_program() -> Iterator[tuple[str, list[Text]]]:
+def _item(name: str, parts: Sequence[str]) -> list[str]:
+    """Return a paragraph of the page, or the list of several."""
+    lines = [("- ", "  ", f"**{name}.** {parts[0]}")] if len(parts) == 1 else [("- ", "  ", f"**{name}**")]
+    lines += [("  - ", "    ", part) for part in parts] if len(parts) > 1 else []
+    return [
+        line
+        for first, rest, text in lines
+        for line in textwrap.wrap(
+            text, 120, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False, break_long_words=False
+        )
+    ]
+
+
+def _by_program(wanted: Collection[Text]) -> Iterator[tuple[str, list[Text]]]:
     programs = dict.fromkeys((*SAID_BY.values(), *(text.said_by for text in _OTHERS)))
     for who in programs:
-        yield who, sorted((text for text in TEXTS.values() if text.said_by == who), key=lambda text: text.id)
+        texts = sorted((text for text in wanted if text.said_by == who), key=lambda text: text.id)
+        if texts:
+            yield who, texts
 
 
 def _paragraphs(text: Text) -> Iterator[tuple[str, Iterable[str]]]:
@@ -188,7 +214,7 @@ def _paragraphs(text: Text) -> Iterator[tuple[str, Iterable[str]]]:
     quoted = [f'"{key}"' for key in text.keys]
     yield "Text", [f"A line that contains {' or '.join(quoted)}."]
     several = len(text.meanings) > 1
-    yield "What it says", [_sentence(title) for title, _, _ in text.meanings]
+    yield "What it says", dict.fromkeys(_sentence(title) for title, _, _ in text.meanings)
     yield "Why it happens", dict.fromkeys(means for _, means, _ in text.meanings)
     if text.role:
         yield "Role", [text.role]

@@ -48,9 +48,16 @@ def test_a_text_of_a_log_is_explained_by_the_id_that_its_finding_shows(given: st
 def test_an_unknown_rule_is_refused_with_those_that_are_near() -> None:
     result = doctor("--rules", "G77")
     assert result.returncode == 2
-    assert "There is no rule 'G77'" in result.stderr
+    assert "No rule has the id 'G77'" in result.stderr
     assert "G01, G02, G03, G04, G05" in result.stderr
     assert "gputop doctor --rules lists them" in result.stderr
+
+
+def test_a_word_lists_what_mentions_it() -> None:
+    result = doctor("--rules", "no_sync")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith("C04  no_sync is misused")
+    assert "gputop doctor --rules ID explains one." in result.stdout
 
 
 @pytest.mark.parametrize("other", [("--json",), ("--watch", "5s"), ("--run", "x")])

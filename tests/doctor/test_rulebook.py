@@ -138,3 +138,22 @@ def test_the_page_of_a_rule_names_the_texts_that_lead_to_it_and_back() -> None:
 def test_ids_that_are_near_a_mistyped_one_are_suggested(mistyped: str) -> None:
     assert rulebook.page_of(mistyped) is None
     assert rulebook.near_ids(mistyped)[0] in ("module_missing", "nccl_watchdog")
+
+
+def test_a_word_finds_the_rules_and_the_texts_that_mention_it() -> None:
+    found = rulebook.mentions(" Worker ")
+    assert found is not None
+    lines = found.splitlines()
+    assert max(map(len, lines)) <= rulebook.WIDTH
+    assert f"D06  {BY_ID['D06'].title}  [input]" in lines
+    assert any(line.startswith("  worker_killed ") for line in lines)
+    assert "C04" not in found
+    for word in ("", "in", "no such word"):
+        assert rulebook.mentions(word) is None
+
+
+def test_a_text_found_in_several_ways_says_each_sentence_once() -> None:
+    assert textbook.explanation(textbook.TEXTS["file_system"]).count("The file system fails: WHY.") == 1
+    several = textbook.markdown().split('<a id="oom"></a>')[1].split("<a id=")[0]
+    assert "- **What it says**\n  - GPU NUMBER is full" in several
+    assert "\n  - A GPU is full.\n" in several

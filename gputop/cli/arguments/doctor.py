@@ -39,7 +39,7 @@ def add_doctor(commands: Any) -> None:
         nargs="?",
         const=ALL_RULES,
         metavar="ID",
-        help="list the causes that the doctor knows, or explain one: A07, oom",
+        help="list the causes that the doctor knows, explain one (A07, oom), or list those that mention a word (worker)",
     )
     doctor.add_argument("--watch", metavar="TIME", help="check at this interval and print changes, until Ctrl-C")
     add_reading(doctor, asks=True)

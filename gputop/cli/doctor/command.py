@@ -46,22 +46,25 @@ def doctor(
 
 
 def _rules(options: argparse.Namespace) -> int:
-    """List the rules and the texts of logs, or explain one; reads no machine.
+    """List the rules and the texts of logs, explain one, or list those that mention a word; reads no machine.
 
     Raises:
-        UsageError: there is no such id, or an option is given that applies to findings.
+        UsageError: there is no such id or word, or an option is given that applies to findings.
     """
-    from gputop.doctor.rulebook import listing, near_ids, page_of
+    from gputop.doctor.rulebook import listing, mentions, near_ids, page_of
 
     if options.as_json or options.watch or options.run:
         raise UsageError("--rules prints the rules as text.", "Leave out --json, --watch and --run.")
     if options.rules == ALL_RULES:
         print(listing())
         return EXIT_OK
-    page = page_of(options.rules)
+    page = page_of(options.rules) or mentions(options.rules)
     if page is None:
         near = near_ids(options.rules)
         hint = f"Near it: {', '.join(near)}." if near else ""
-        raise UsageError(f"There is no rule {options.rules!r}.", f"{hint} gputop doctor --rules lists them all.".strip())
+        raise UsageError(
+            f"No rule has the id {options.rules!r}, and none mentions it.",
+            f"{hint} gputop doctor --rules lists them all.".strip(),
+        )
     print(page)
     return EXIT_OK
