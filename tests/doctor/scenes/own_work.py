@@ -103,22 +103,29 @@ def calm(second: int) -> Snapshot:
     return measures_between_steps(second, 0.01, [])
 
 
+def with_reward(shot: Snapshot) -> Snapshot:
+    (run,) = shot.runs
+    ranks = tuple(replace(rank, metrics={**rank.metrics, "mean_reward": 3.0}) for rank in run.ranks)
+    return replace(shot, runs=(replace(run, ranks=ranks),))
+
+
 _SEARCHES = replace(_WORDS, function="beam_search")
 PAUSES: tuple[tuple[str, Scene], ...] = (
     ("half of the time in a metric, again and again", seen_at(calm, *_TRAINS * 4, *[_SEARCHES] * 8)),
+    ("half of the time in a metric, each half a minute", seen_at(calm, *_TRAINS * 8, *[_SEARCHES] * 16)),
 )
 NO_PAUSES: tuple[tuple[str, Scene], ...] = (
     ("a fifth of the time", seen_at(calm, *_TRAINS * 8, *[_SEARCHES] * 4)),
     ("a quarter of each step is outside all phases", seen_at(a_quarter_between, *_TRAINS * 4, *[_SEARCHES] * 8)),
+    ("an evaluation, which the journal times", seen_at(calm, *_TRAINS * 4, *[replace(_SEARCHES, activity="evaluation")] * 12)),
+    ("a checkpoint, which the journal times", seen_at(calm, *_TRAINS * 4, *[replace(_SEARCHES, activity="checkpoint")] * 8)),
+    ("an environment is played", seen_at(lambda second: with_reward(calm(second)), *_TRAINS * 4, *[_SEARCHES] * 8)),
     ("in the function that trains", seen_at(calm, *_TRAINS * 4, *[Doing("other", "train.py:44", "main")] * 8)),
 )
 
 
 def plays_an_environment(second: int) -> Snapshot:
-    shot = prepares_between_steps(second)
-    (run,) = shot.runs
-    ranks = tuple(replace(rank, metrics={**rank.metrics, "mean_reward": 3.0}) for rank in run.ranks)
-    return replace(shot, runs=(replace(run, ranks=ranks),))
+    return with_reward(prepares_between_steps(second))
 
 
 POSSIBLE: tuple[tuple[str, str, Scene, int], ...] = (

@@ -10,8 +10,8 @@ from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.facts.one_by_one import averages_one_by_one
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.pace.beside import seen_beside
 from gputop.doctor.rules.support import tracked
-from gputop.doctor.rules.support.beside import seen_beside
 from gputop.doctor.rules.support.outside_phases import share_outside
 from gputop.doctor.rules.support.policies import learns_policy
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
@@ -48,12 +48,12 @@ def own_work(evidence: Evidence, group: RankGroup) -> Judgement:
     share, seconds = min(shares)
     loads_itself = not any(evidence.series(group.run_id, rank.rank, DATA) for rank in ranks)
     beside = seen_beside(evidence, group)
-    if beside is not None and beside.function == "__getitem__" and not loads_itself:
+    if beside is not None and beside.at.function == "__getitem__" and not loads_itself:
         beside = None  # the loader calls it, in the phase of its own
-    if share < OWN_WORK_SHARE and (beside is None or beside.activity not in _KNOWN_WORK):
+    if share < OWN_WORK_SHARE and (beside is None or beside.at.activity not in _KNOWN_WORK):
         return None
     pid = group.pids[0] if group.pids else "PID"
-    seen = _Seen(f"in {beside.function} ({beside.line})", beside.fact) if beside is not None else None
+    seen = _Seen(f"in {beside.at.function} ({beside.at.line})", beside.fact) if beside is not None else None
     seen = seen or next((place for rank in ranks if (place := _seen_at(rank)) is not None), None)
     facts = [
         Fact(
@@ -68,7 +68,7 @@ def own_work(evidence: Evidence, group: RankGroup) -> Judgement:
     where = f"mostly {seen.place}" if seen is not None else "in the script's own code"
     fix = f"# what does the script do {seen.place}, in each step?\n" if seen is not None else ""
     fix += f"py-spy top --pid {pid}  # which lines take the time\n"
-    activity = beside.activity if beside is not None else "data" if loads_itself else "other"
+    activity = beside.at.activity if beside is not None else "data" if loads_itself else "other"
     cause, remedy = _REMEDIES.get(activity, _REMEDIES["other"])
     finding = tracked.about(
         group,

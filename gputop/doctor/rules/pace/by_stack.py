@@ -6,7 +6,6 @@ after the calls that queue them, so its utilization counts, too.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 
 from gputop.doctor.evidence import windows
@@ -15,24 +14,27 @@ from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact, Finding
-from gputop.doctor.rules.pace.between_phases import PREPARE_IN_WORKERS
-from gputop.doctor.rules.pace.other_work import (
-    EVALUATE_LESS,
+from gputop.doctor.rules.pace.beside import (
     EVALUATION_MAX_SHARE,
     EVALUATION_SHARE,
     PAUSE_SHARE,
-    PAUSE_SURE_SHARE,
     SPANS,
-    WORKERS_FIX,
-    WORKS,
-    Late,
     Pause,
-    growth_of,
-    late_by_stack,
+    busy_beside,
     name_of,
     pause_of,
     repeated,
     seen_of_all,
+)
+from gputop.doctor.rules.pace.between_phases import PREPARE_IN_WORKERS
+from gputop.doctor.rules.pace.other_work import (
+    EVALUATE_LESS,
+    PAUSE_SURE_SHARE,
+    WORKERS_FIX,
+    WORKS,
+    Late,
+    growth_of,
+    late_by_stack,
     share_of_computing,
     waits_of_others,
 )
@@ -44,10 +46,6 @@ from gputop.whereabouts.records import Activity
 
 DATA_SHARE = 0.4
 """Twice the share that a journal is asked for, because looks are few (our choice)."""
-BESIDE_SHARE = 0.5
-"""Share of the time in one function that computes nothing, from which this function explains a slow step (our choice)."""
-LONGEST_BESIDE = 0.8
-"""Its longest stay there takes at most this share of all of them: then the steps do it again and again (our choice)."""
 BUSY_PERCENT = 60.0
 """Busier GPUs do not wait for the main threads (our choice)."""
 WRITTEN_SURE_BYTES = 2**29
@@ -139,25 +137,6 @@ def mostly_computes(evidence: Evidence, group: RankGroup) -> bool:
     return bool(found) and all(seen.share(*COMPUTES) > 0.5 for _, seen in found)
 
 
-def busy_beside(evidence: Evidence, group: RankGroup) -> Fact | None:
-    """Return in which function main threads are seen most of the time while they compute nothing; None if in none.
-
-    A step that grows on purpose, with thawed layers or longer sequences, grows where it computes.
-    """
-    for member, seen in itertools.chain.from_iterable(seen_of_all(evidence, group, span_s) for span_s, _ in SPANS):
-        beside = seen.mostly_beside()
-        if beside is None or not repeated(seen.lengths_in(beside[0].function), 1, LONGEST_BESIDE):
-            continue
-        if beside[1] >= BESIDE_SHARE and seen.trains and member.process is not None:
-            at, share = beside
-            text = f"the main thread of {name_of(member)} is in {at.function} in {share:.0%} of "
-            text += (
-                f"{words.count(len(seen.looks), 'look')} at its stack, mostly at {at.line}{f': `{at.text}`' if at.text else ''}"
-            )
-            return Fact(text, round(share, 2), f"/proc/{member.process.pid}/mem")
-    return None
-
-
 def pauses_by_stack(evidence: Evidence, group: RankGroup) -> Judgement:
     """Judge E07 for an untracked run: a main thread is seen to write checkpoints, or to evaluate, again and again."""
     for span_s, times_min in SPANS:
@@ -174,7 +153,7 @@ def pauses_by_stack(evidence: Evidence, group: RankGroup) -> Judgement:
 
 
 def works_by_stack(evidence: Evidence, group: RankGroup) -> Judgement:
-    """Judge E07 for an untracked run: its main thread is seen at other work again and again, or in each step."""
+    """Judge E07: a main thread is seen at other work again and again, or, of an untracked run, in each step."""
     pause = pause_of(evidence, group)
     if pause is None or late_by_stack(evidence, group) is not None or growth_of(evidence, group) is not None:
         return None
@@ -210,7 +189,9 @@ def _works(group: RankGroup, pause: Pause) -> Finding:
             share_of_computing(member, seen),
         ],
         "The loop waits for this work, and the GPU for the loop.",
-        f"{work.fix}\ngputop run -- {fixes.own_command(group)}  # shows how long each step waits",
+        f"{work.fix}\ngputop run -- {fixes.own_command(group)}  # shows how long each step waits"
+        if group.run is None
+        else work.fix,
         "The code there is meant to take this long, like a search.",
         pids=(member.process.pid,),
     )

@@ -13,12 +13,12 @@ from gputop.doctor.evidence.windows import FEW_SPAN_S, FEW_STEPS
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.pace.beside import BUSY_SHARE, LONG_SPANS_S, SHARE_MIN, TIMES_LONG_MIN, TIMES_MIN
+from gputop.doctor.rules.pace.beside import SPAN_S as STACKS_SPAN_S
 from gputop.doctor.rules.pace.between_phases import BUSY_PERCENT, KNOWN_WORK_SHARE, OWN_WORK_SHARE, own_work
 from gputop.doctor.rules.pace.bursts import ALONE_TEXT, computes_beside, from_outside
-from gputop.doctor.rules.pace.by_stack import BESIDE_SHARE, DATA_SHARE, mostly_computes, prepares_by_stack, works_beside
+from gputop.doctor.rules.pace.by_stack import DATA_SHARE, mostly_computes, prepares_by_stack, works_beside
 from gputop.doctor.rules.pace.main_threads import WAITS_SHARE, waits_itself
-from gputop.doctor.rules.pace.other_work import LONG_SPANS_S, TIMES_LONG_MIN, TIMES_MIN
-from gputop.doctor.rules.pace.other_work import SPAN_S as STACKS_SPAN_S
 from gputop.doctor.rules.pace.own_times import SHARE as OWN_SHARE
 from gputop.doctor.rules.pace.own_times import waits_by_own_times
 from gputop.doctor.rules.pace.saves import SPAN_S as READS_SPAN_S
@@ -26,7 +26,6 @@ from gputop.doctor.rules.pace.saves import mostly_writes
 from gputop.doctor.rules.pace.slowing import slows_down
 from gputop.doctor.rules.pace.steady_files import READ_MIN_BYTES, READ_PER_CPU_S, reads_all_the_time
 from gputop.doctor.rules.support import tracked
-from gputop.doctor.rules.support.beside import SHARE_MIN
 from gputop.doctor.rules.support.first_pass import KNOWN_S, Keeping, keeps_what_it_reads
 from gputop.doctor.rules.support.rule import RARELY_S, SELDOM_S, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.shared import cores_per_rank, utilization
@@ -277,7 +276,7 @@ D01 = Rule(
         f"{WAITS_SHARE:.0%} of all samples, though steps advance (possible)",
         f"from outside, by the stacks of the main threads: they prepare data or wait for it in {DATA_SHARE:.0%} of all looks "
         f"(likely), and begin {TIMES_MIN} times in {STACKS_SPAN_S:.0f} s, or {TIMES_LONG_MIN} times in up to "
-        f"{LONG_SPANS_S[-1]:.0f} s; or they are in a function that computes nothing in {BESIDE_SHARE:.0%} (possible)",
+        f"{LONG_SPANS_S[-1]:.0f} s; or they are in a function that computes nothing in {BUSY_SHARE:.0%} (possible)",
         f"from outside: without loader workers, the training process reads {bytes_text(int(READ_MIN_BYTES))}/s for "
         f"{READS_SPAN_S:.0f} s, and {bytes_text(int(READ_PER_CPU_S))} for each second of its main thread's CPU time (possible)",
         ALONE_TEXT,

@@ -16,9 +16,10 @@ from gputop.doctor.facts import stated
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact, Finding
-from gputop.doctor.rules.pace import other_work
+from gputop.doctor.rules.pace import beside
+from gputop.doctor.rules.pace.beside import EVALUATION_MAX_SHARE, EVALUATION_SHARE, PAUSE_SHARE
 from gputop.doctor.rules.pace.by_stack import WRITTEN_SURE_BYTES, pauses_by_stack, works_by_stack
-from gputop.doctor.rules.pace.other_work import EVALUATION_MAX_SHARE, EVALUATION_SHARE, PAUSE_SHARE, PAUSE_SURE_SHARE
+from gputop.doctor.rules.pace.other_work import PAUSE_SURE_SHARE
 from gputop.doctor.rules.pace.own_times import PAUSES_SHARE, evaluates_longer, pauses_before_evaluations
 from gputop.doctor.rules.pace.saves import (
     OFTEN_STEPS,
@@ -33,8 +34,6 @@ from gputop.doctor.rules.pace.saves import (
 from gputop.doctor.rules.pace.slowing import slows_down
 from gputop.doctor.rules.pace.steady_files import WRITTEN_MIN_BYTES, writes_all_the_time
 from gputop.doctor.rules.support import tracked
-from gputop.doctor.rules.support.beside import PAUSES_SHARE as BESIDE_SHARE
-from gputop.doctor.rules.support.beside import pauses_beside
 from gputop.doctor.rules.support.kept_graphs import GRAPHS_TEXT, keeps_graphs
 from gputop.doctor.rules.support.renewed import begins_anew
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
@@ -262,7 +261,6 @@ _JUDGES = (
     pauses_while_it_writes,
     evaluates_longer,
     pauses_by_stack,
-    pauses_beside,
     _works,
     pauses_before_evaluations,
     writes_all_the_time,
@@ -297,12 +295,12 @@ E07 = Rule(
         f"from outside, by the stacks of the main threads: checkpoints take {PAUSE_SHARE:.0%} of all looks (likely from "
         f"{PAUSE_SURE_SHARE:.0%}, if they last or {bytes_text(WRITTEN_SURE_BYTES)} a minute are written), or evaluations "
         f"{EVALUATION_SHARE:.0%} to {EVALUATION_MAX_SHARE:.0%} (likely), repeatedly: "
-        f"{other_work.TIMES_MIN} times in {other_work.SPAN_S:.0f} s, or {other_work.TIMES_LONG_MIN} times in up to "
-        f"{other_work.LONG_SPANS_S[-1]:.0f} s",
+        f"{beside.TIMES_MIN} times in {beside.SPAN_S:.0f} s, or {beside.TIMES_LONG_MIN} times in up to "
+        f"{beside.LONG_SPANS_S[-1]:.0f} s",
         f"by the same stacks: other work that neither trains nor prepares data takes {PAUSE_SHARE:.0%} in pauses of several "
-        f"looks, or metrics, files, drawing, logging or garbage {other_work.WORK_SHARE:.0%} in any (possible)",
-        f"by stacks, a tracked rank is in one function that computes nothing in {BESIDE_SHARE:.0%} of all looks, repeatedly, "
-        "and not within its steps (possible)",
+        f"looks, or metrics, files, drawing, logging or garbage {beside.WORK_SHARE:.0%} in any (possible)",
+        f"the same of a tracked run between its steps, of which {beside.WITHIN_SHARE:.0%} or less is outside their phases; not "
+        "what its journal times (possible)",
         f"a process of the run writes {bytes_text(int(WRITTEN_MIN_BYTES))}/s for {SPAN_S:.0f} s, and hardly reads, while steps "
         "advance (possible)",
     ),

@@ -5,39 +5,23 @@ What a look at a stack means is decided in ``whereabouts.activities``; E07 and D
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from gputop.doctor.evidence.doings import Pauses, Seen
+from gputop.doctor.evidence.doings import Seen
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.pace.beside import LONG_SPANS_S, SPAN_S, TIMES_LONG_MIN, name_of, seen_of_all
 from gputop.doctor.rules.pace.between_phases import PREPARE_IN_WORKERS
 from gputop.doctor.rules.pace.saves import SAVE_FIX
-from gputop.doctor.rules.support import logged, tracked
-from gputop.doctor.rules.support.policies import learns_policy
+from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
 from gputop.whereabouts.records import Activity, Doing
 
-SPAN_S = 40.0
-LONG_SPANS_S = (120.0, 240.0)
-"""How far back looks count for pauses that come seldom."""
-LOOKS_MIN = 20
-"""With so few looks, a share of 0.4 is known to within 0.22 (two standard deviations of a binomial share)."""
-TIMES_MIN, TIMES_LONG_MIN = 4, 3
-"""It must begin so often, in a longer span the second: a data set that is prepared once, before training, is none of this."""
-PAUSE_SHARE, PAUSE_SURE_SHARE = 0.25, 0.4
-"""Share of the time that checkpoints take: possible, likely. As by the times of ``torch.save``."""
-EVALUATION_SHARE, EVALUATION_MAX_SHARE = 0.5, 0.8
-"""With more, evaluation is the work itself (our choice, as by the journal)."""
-ENVIRONMENT_SHARE = 0.1
-WORK_SHARE = 0.4
-"""Share of the time that a known kind of work takes in each step, from which it is named; if it pauses the loop for longer than
-the time between two looks, ``PAUSE_SHARE`` (our choice)."""
-LONGEST, LONGEST_OF_STEPS = 0.5, 0.7
-"""The longest pause takes at most this share of all, the second of work in each step: if that takes most of the time, few looks
-interrupt it (our choice)."""
+PAUSE_SURE_SHARE = 0.4
+"""Share of the time that checkpoints take, from which they are likely too many. As by the times of ``torch.save``."""
 LATE_SHARE, LITTLE_SHARE = 0.3, 0.15
 """The rank that the others wait for is seen at work that trains nothing this often, and they hardly ever (our choice)."""
 WAITS_FACTOR = 0.6
@@ -51,41 +35,6 @@ EVALUATE_LESS = (
     "with torch.inference_mode(): ...  # and with a larger batch: no gradients are kept"
 )
 WORKERS_FIX = "DataLoader(..., num_workers=4, pin_memory=True, persistent_workers=True)  # workers prepare batches meanwhile"
-
-
-_SHARES: Mapping[Activity, float] = {"evaluation": EVALUATION_SHARE}
-SPANS = ((SPAN_S, TIMES_MIN), *((span_s, TIMES_LONG_MIN) for span_s in LONG_SPANS_S))
-
-
-def repeated(lengths: Sequence[int], times_min: int, longest: float = LONGEST) -> bool:
-    """Return whether there are enough pauses, and not one of them takes most of the time."""
-    return len(lengths) >= times_min and max(lengths) <= longest * sum(lengths)
-
-
-class Pause(NamedTuple):
-    """Other work of one main thread."""
-
-    member: Member
-    seen: Seen
-    pauses: Pauses
-    at: Doing
-    """What it mostly does in the pauses, and where."""
-
-
-def pause_of(evidence: Evidence, group: RankGroup) -> Pause | None:
-    """Return the work for which a main thread pauses again and again, or that it does in each step."""
-    for span_s, times_min in SPANS:
-        for member, seen in seen_of_all(evidence, group, span_s):
-            pauses = seen.pauses
-            at = pauses.mostly
-            if at is None or not seen.trains or pauses.share < _SHARES.get(at.activity, PAUSE_SHARE):
-                continue
-            in_each_step = at.activity in _IN_EACH_STEP and pauses.share >= WORK_SHARE
-            if in_each_step and repeated(pauses.lengths, TIMES_LONG_MIN, LONGEST_OF_STEPS):
-                return Pause(member, seen, pauses, at)
-            if pauses.last and pauses.share <= EVALUATION_MAX_SHARE and repeated(pauses.lengths, times_min):
-                return Pause(member, seen, pauses, at)
-    return None
 
 
 class _Work(NamedTuple):
@@ -117,8 +66,6 @@ WORKS: Mapping[Activity, _Work] = {
     "other": _Work("Work that trains nothing takes", "was in code that computes nothing", _LESS_OFTEN),
     "data": _Work("Data takes", "prepared data", PREPARE_IN_WORKERS),
 }
-_IN_EACH_STEP: frozenset[Activity] = frozenset(("files", "memory", "metrics", "report"))
-"""What is no data that a step waits for, even if each step does it."""
 
 
 class Growth(NamedTuple):
@@ -270,30 +217,8 @@ def _lower(title: str) -> str:
     return title[0].lower() + title[1:]
 
 
-def seen_of_all(evidence: Evidence, group: RankGroup, span_s: float = SPAN_S) -> Sequence[tuple[Member, Seen]]:
-    """Return the looks at the main threads of all ranks of an untracked run; nothing unless there are enough of each.
-
-    Where an environment takes part of the time, its data comes from there.
-    """
-    if group.run is not None or not group.members or not evidence.is_warm(group):
-        return ()
-    if learns_policy(logged.ranks_of(group)):
-        return ()
-    seen_of = evidence.doings.seen
-    found = [(member, seen_of(member.process, span_s)) for member in group.members if member.process is not None]
-    if len(found) < len(group.members) or any(len(seen.looks) < LOOKS_MIN for _, seen in found):
-        return ()
-    return () if any(seen.share("environment") >= ENVIRONMENT_SHARE for _, seen in found) else found
-
-
 def share_of_computing(member: Member, seen: Seen) -> Fact:
     """Return in which share of the looks a main thread computed."""
     share = seen.share("forward", "backward", "optimizer")
     assert member.process is not None
     return Fact(f"it computed in {share:.0%} of them", round(share, 2), f"/proc/{member.process.pid}/mem")
-
-
-def name_of(member: Member) -> str:
-    """Return how a finding calls a rank of an untracked run; it must have a process."""
-    assert member.process is not None
-    return f"rank {member.rank}" if member.rank is not None else f"process {member.process.pid}"

@@ -11,10 +11,9 @@ from gputop.doctor.evidence.evidence import WARM_UP_STEPS, Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings import fixes
 from gputop.doctor.findings.finding import Fact
-from gputop.doctor.rules.pace.by_stack import busy_beside
-from gputop.doctor.rules.pace.other_work import GROWN_SHARE, GROWTH_LOOKS_MIN, GROWTH_MIN, growth_of, name_of
+from gputop.doctor.rules.pace.beside import busy_beside, name_of, seen_beside
+from gputop.doctor.rules.pace.other_work import GROWN_SHARE, GROWTH_LOOKS_MIN, GROWTH_MIN, growth_of
 from gputop.doctor.rules.support import logged, tracked
-from gputop.doctor.rules.support.beside import seen_beside
 from gputop.doctor.rules.support.culprit import TAKEN_TEXT, taken_from
 from gputop.doctor.rules.support.grown_part import GROWTH, MUCH, RISING, grown_part
 from gputop.doctor.rules.support.grown_part import SPAN_MIN_S as PART_SPAN_S

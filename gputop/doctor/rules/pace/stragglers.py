@@ -12,6 +12,7 @@ from gputop.doctor.evidence.straggling import COVERAGE_MIN, GPU, WINDOW_STEPS, S
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import words
 from gputop.doctor.rules.pace import other_work
+from gputop.doctor.rules.pace.beside import TIMES_LONG_MIN
 from gputop.doctor.rules.pace.main_threads import (
     LATE_SHARE,
     LITTLE_SHARE,
@@ -43,7 +44,7 @@ _PARTS = (("phase/data",), ("phase/forward",), ("phase/optimizer", "rest"))
 """The parts of a step that F01, F02 and F05 judge."""
 
 _SEEN_TO_WAIT = (
-    f"in {other_work.LATE_SHARE:.0%} of all looks, at least {other_work.TIMES_LONG_MIN} times, the others in at most "
+    f"in {other_work.LATE_SHARE:.0%} of all looks, at least {TIMES_LONG_MIN} times, the others in at most "
     f"{other_work.LITTLE_SHARE:.0%}, and in {other_work.WAITS_FACTOR:.0%} of the difference the "
     "others are seen in backward or collectives more than it (possible)"
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.doctor.scenes import by_hand, loading, own_work
@@ -61,14 +63,15 @@ def test_a_main_thread_that_hardly_trains_may_prepare_the_data(rule: str, name: 
 
 @pytest.mark.parametrize(("name", "scene"), own_work.PAUSES, ids=[row[0] for row in own_work.PAUSES])
 def test_pauses_between_steps_are_named_by_the_function_that_stacks_show(name: str, scene: Scene) -> None:
-    (finding,) = play(scene, 60)[-1]
+    (finding,) = play(scene, 120)[-1]
     assert (finding.id, finding.confidence) == ("E07", "possible")
-    assert finding.title == "The loop pauses again and again in beam_search (wer.py:12): 50% of the time"
+    assert re.fullmatch(r"Metrics take (4|5)\d% of the time", finding.title)
+    assert "mostly at wer.py:12 in beam_search" in finding.evidence[0].text
 
 
 @pytest.mark.parametrize(("name", "scene"), own_work.NO_PAUSES, ids=[row[0] for row in own_work.NO_PAUSES])
 def test_what_is_no_pause_is_left_alone(name: str, scene: Scene) -> None:
-    assert not any(ids(found) for found in play(scene, 60))
+    assert not any(ids(found) for found in play(scene, 90))
 
 
 def test_the_line_between_the_phases_is_named_where_the_script_was_mostly_seen_there() -> None:
