@@ -1,7 +1,8 @@
 """Where CPython keeps the stack of a thread: offsets in its structures, by minor version.
 
 The offsets of 3.10 to 3.12 are those of 64-bit builds of the headers (Include/internal, Py_BUILD_CORE); they have not changed
-within a minor version. From 3.13 on, an interpreter describes itself (``_Py_DebugOffsets``).
+within a minor version. From 3.13 on, an interpreter describes itself (``_Py_DebugOffsets`` in pycore_debug_offsets.h), and each
+minor version in an order of its own.
 """
 
 from __future__ import annotations
@@ -9,14 +10,17 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 COOKIE = b"xdebugpy"
 OFFSETS_BYTES = 1024
-"""More than ``_Py_DebugOffsets`` of Python 3.13 takes."""
+"""More than ``_Py_DebugOffsets`` of Python 3.14 takes."""
 GENERATOR = 1
 """Owner of a frame that belongs to a generator or coroutine (FRAME_OWNED_BY_GENERATOR)."""
-C_STACK = 3
-"""Owner of a frame that only marks a call from C (FRAME_OWNED_BY_CSTACK)."""
+MARKERS = 3
+"""The first owner of frames that only mark a call from C (FRAME_OWNED_BY_CSTACK; from 3.14 on also ..._INTERPRETER)."""
+TAGS = 3
+"""Bits of a reference in a frame that are no part of its address (Py_TAG_BITS, from 3.14 on): objects are aligned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +66,21 @@ _KNOWN = {
     11: Layout(40, 16, 8, 56, 8, 80, 48, 32, 56, 69, 192, 72, 112, 120, 136, 184, **_TEXT_OLD),
     12: Layout(40, 72, 8, 56, 0, 80, 8, 0, 56, 70, 200, 68, 112, 120, 136, 192, **_TEXT),
 }
-_DESCRIBED = 13
-_VERSION_MASK = 0xFFFF0000
+
+
+class _Places(NamedTuple):
+    """Which words of ``_Py_DebugOffsets`` begin the description of a structure, with its size. The version is word 0."""
+
+    thread: int
+    frame: int
+    code: int
+    text: int
+
+
+_DESCRIBED = {13: _Places(18, 27, 33, 66), 14: _Places(21, 30, 38, 76)}
+_INTERPRETERS_HEAD, _THREADS_HEAD = 4, 8
+_RELEASE_CANDIDATE = 0xC0
+"""In a version's lowest byte. Before it, the order may still change."""
 
 
 def layout(minor: int, runtime: Callable[[int], bytes]) -> Layout | None:
@@ -71,31 +88,40 @@ def layout(minor: int, runtime: Callable[[int], bytes]) -> Layout | None:
 
     ``runtime`` returns so many first bytes of ``_PyRuntime``.
     """
-    return _described(runtime(OFFSETS_BYTES)) if minor == _DESCRIBED else _KNOWN.get(minor)
+    return _described(minor, runtime(OFFSETS_BYTES)) if minor in _DESCRIBED else _KNOWN.get(minor)
 
 
-def _described(data: bytes) -> Layout | None:
-    """Return the layout that an interpreter states; None unless it is one of a Python 3.13 whose threads share one lock."""
+def _described(minor: int, data: bytes) -> Layout | None:
+    """Return the layout that an interpreter states; None unless it is one of this version whose threads share one lock."""
     words = struct.unpack_from(f"<{(len(data) - 8) // 8}Q", data, 8)
-    if not data.startswith(COOKIE) or words[0] & _VERSION_MASK != 0x030D0000 or words[1]:
+    version, is_free_threaded = words[:2]
+    if (
+        not data.startswith(COOKIE)
+        or version >> 16 != 0x0300 + minor
+        or version & 0xFF < _RELEASE_CANDIDATE
+        or is_free_threaded
+    ):
         return None
-    threads, frame, code = words[18:27], words[27:33], words[33:43]
+    at = _DESCRIBED[minor]
+    _, text_state, text_length, text_ascii = words[at.text : at.text + 4]
+    if (text_state, text_length, text_ascii) != (_TEXT["text_state"], _TEXT["text_length"], _TEXT["text_ascii"]):
+        return None  # the words are in another order, or texts are
     return Layout(
-        runtime_interpreters=words[4],
-        interpreter_threads=words[8],
-        thread_next=threads[2],
-        thread_frame=threads[4],
+        runtime_interpreters=words[_INTERPRETERS_HEAD],
+        interpreter_threads=words[_THREADS_HEAD],
+        thread_next=words[at.thread + 2],
+        thread_frame=words[at.thread + 4],
         frame_indirect=None,
-        frame_bytes=frame[0],
-        frame_previous=frame[1],
-        frame_code=frame[2],
-        frame_instruction=frame[3],
-        frame_owner=frame[5],
-        code_bytes=code[0],
-        code_first_line=code[5],
-        code_file=code[1],
-        code_name=code[2],
-        code_lines=code[4],
-        code_instructions=code[9],
+        frame_bytes=words[at.frame],
+        frame_previous=words[at.frame + 1],
+        frame_code=words[at.frame + 2],
+        frame_instruction=words[at.frame + 3],
+        frame_owner=words[at.frame + 5],
+        code_bytes=words[at.code],
+        code_file=words[at.code + 1],
+        code_name=words[at.code + 2],
+        code_lines=words[at.code + 4],
+        code_first_line=words[at.code + 5],
+        code_instructions=words[at.code + 9],
         **_TEXT,
     )

@@ -13,7 +13,7 @@ import sys
 from dataclasses import dataclass, field
 
 from gputop.sources.python_stacks import symbols
-from gputop.sources.python_stacks.layouts import C_STACK, GENERATOR, Layout, layout
+from gputop.sources.python_stacks.layouts import GENERATOR, MARKERS, TAGS, Layout, layout
 from gputop.sources.python_stacks.lines import line_at
 from gputop.whereabouts.records import Call
 
@@ -73,7 +73,7 @@ class StackReader:
 
     @property
     def can_read(self) -> bool:
-        """Whether it is a Python whose structures are known: CPython 3.10 to 3.13 on a 64-bit Linux."""
+        """Whether it is a Python whose structures are known: CPython 3.10 to 3.14, with the GIL, on a 64-bit Linux."""
         return self._layout is not None
 
     def read(self) -> tuple[Call, ...] | None:
@@ -110,7 +110,7 @@ class StackReader:
             if len(calls) >= CALLS_MAX:
                 return tuple(calls)
             data = self._read(frame, known.frame_bytes)
-            if known.frame_owner is None or data[known.frame_owner] != C_STACK:
+            if known.frame_owner is None or data[known.frame_owner] < MARKERS:
                 calls.append(self._call(known, data))
             frame = _WORD.unpack_from(data, known.frame_previous)[0]
         if not calls or calls[-1].function not in _OUTERMOST:
@@ -118,7 +118,7 @@ class StackReader:
         return tuple(calls)
 
     def _call(self, known: Layout, frame: bytes) -> Call:
-        at = _WORD.unpack_from(frame, known.frame_code)[0]
+        at = _WORD.unpack_from(frame, known.frame_code)[0] & ~TAGS
         head = self._read(at, known.code_bytes)
         first = _INT.unpack_from(head, known.code_first_line)[0]
         file, name, table = (

@@ -23,7 +23,7 @@ from tests.real_processes import Processes, as_nobody, eventually
 
 pytestmark = [
     pytest.mark.interpreter,
-    pytest.mark.skipif(sys.maxsize < 2**32 or sys.version_info >= (3, 14), reason="no known layout of this Python"),
+    pytest.mark.skipif(sys.maxsize < 2**32 or sys.version_info >= (3, 15), reason="no known layout of this Python"),
 ]
 SCRIPT = """\
 import sys, threading, time
@@ -67,7 +67,7 @@ def started(python: str, folder: Path) -> subprocess.Popen[str]:
 def pythons() -> list[str]:
     """This interpreter, and each other version that pyenv has built here."""
     versions = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    others = {path.parts[-3].rpartition(".")[0]: str(path) for path in versions.glob("3.1[0-3].*/bin/python3")}
+    others = {path.parts[-3].rpartition(".")[0]: str(path) for path in versions.glob("3.1[0-4].*/bin/python3")}
     others.pop(f"3.{sys.version_info.minor}", None)
     return [sys.executable, *sorted(others.values())]
 
