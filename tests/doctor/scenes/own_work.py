@@ -117,8 +117,7 @@ PAUSES: tuple[tuple[str, Scene], ...] = (
 NO_PAUSES: tuple[tuple[str, Scene], ...] = (
     ("a fifth of the time", seen_at(calm, *_TRAINS * 8, *[_SEARCHES] * 4)),
     ("a quarter of each step is outside all phases", seen_at(a_quarter_between, *_TRAINS * 4, *[_SEARCHES] * 8)),
-    ("an evaluation, which the journal times", seen_at(calm, *_TRAINS * 4, *[replace(_SEARCHES, activity="evaluation")] * 12)),
-    ("a checkpoint, which the journal times", seen_at(calm, *_TRAINS * 4, *[replace(_SEARCHES, activity="checkpoint")] * 8)),
+    ("a third of the time in evaluations", seen_at(calm, *_TRAINS * 4, *[replace(_SEARCHES, activity="evaluation")] * 4)),
     ("an environment is played", seen_at(lambda second: with_reward(calm(second)), *_TRAINS * 4, *[_SEARCHES] * 8)),
     ("in the function that trains", seen_at(calm, *_TRAINS * 4, *[Doing("other", "train.py:44", "main")] * 8)),
 )

@@ -1,8 +1,7 @@
 """What main threads are seen to do beside training, by their stacks: where, and for what a loop pauses (for D01, E07, E10).
 
-The same for tracked and untracked runs. Of a tracked run, the journal knows its evaluations, its checkpoints, and what passes
-within a step: there, a pause is what happens between two steps. What a look at a stack means is decided in
-``whereabouts.activities``.
+The same for tracked and untracked runs. Of a tracked run, the journal knows what passes within a step: there, a pause is what
+happens between two steps. What a look at a stack means is decided in ``whereabouts.activities``.
 """
 
 from __future__ import annotations
@@ -50,8 +49,6 @@ LONGEST_BESIDE = 0.8
 """The longest stay in such a function takes at most this share of all: then the steps do it again and again (our choice)."""
 _IN_EACH_STEP: frozenset[Activity] = frozenset(("files", "memory", "metrics", "report"))
 """What is no data that a step waits for, even if each step does it."""
-_RECORDED: frozenset[Activity] = frozenset(("checkpoint", "evaluation"))
-"""What the journal of a tracked run times."""
 _SHARES: Mapping[Activity, float] = {"evaluation": EVALUATION_SHARE}
 
 
@@ -89,7 +86,7 @@ def _pauses(evidence: Evidence, group: RankGroup) -> Iterator[Pause]:
             at = pauses.mostly
             if at is None or not seen.trains or pauses.share < _SHARES.get(at.activity, PAUSE_SHARE):
                 continue
-            if not _between_steps(evidence, group, member, at.activity):
+            if not _between_steps(evidence, group, member):
                 continue
             each = at.activity in _IN_EACH_STEP and pauses.share >= WORK_SHARE
             each = each and repeated(pauses.lengths, TIMES_LONG_MIN, LONGEST_OF_STEPS)
@@ -97,12 +94,12 @@ def _pauses(evidence: Evidence, group: RankGroup) -> Iterator[Pause]:
                 yield Pause(member, seen, pauses, at)
 
 
-def _between_steps(evidence: Evidence, group: RankGroup, member: Member, activity: Activity) -> bool:
-    """Return whether a tracked rank does this between its steps, and its journal does not time it; True for untracked runs."""
+def _between_steps(evidence: Evidence, group: RankGroup, member: Member) -> bool:
+    """Return whether a tracked rank does little outside the phases of its steps; True for untracked runs."""
     if group.run is None:
         return True
     outside = share_outside(evidence, group, member.journal) if member.journal is not None else None
-    return activity not in _RECORDED and outside is not None and outside[0] <= WITHIN_SHARE
+    return outside is not None and outside[0] <= WITHIN_SHARE
 
 
 def repeated(lengths: Sequence[int], times_min: int, longest: float = LONGEST) -> bool:
