@@ -62,7 +62,7 @@ PROGRAMS: tuple[Program, ...] = (
         with_torchrun("entity_tags"),
         2,
     ),
-    # One all_reduce for each of 85 small gradients. Stacks: all_reduce most of the time.
+    # One all_reduce for each of 124 small gradients. Stacks: all_reduce most of the time.
     Program(
         _case("mixer-two", ("E11", "E09"), acceptable=("E06",)),
         with_python("mixer_two"),
