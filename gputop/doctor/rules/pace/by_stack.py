@@ -6,6 +6,7 @@ after the calls that queue them, so its utilization counts, too.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from gputop.doctor.evidence import windows
@@ -52,9 +53,10 @@ WRITTEN_SURE_BYTES = 2**29
 """Within a minute: a small model that is kept at its best writes less (our choice)."""
 _PAUSES: tuple[tuple[Activity, float, float, float], ...] = (
     ("checkpoint", PAUSE_SHARE, PAUSE_SURE_SHARE, 1.0),
-    ("evaluation", EVALUATION_SHARE, EVALUATION_SHARE, EVALUATION_MAX_SHARE),
+    ("evaluation", EVALUATION_SHARE, math.inf, EVALUATION_MAX_SHARE),
 )
-"""What pauses a loop, and its share of all looks: from which it is possible, from which likely, and up to which at all."""
+"""What pauses a loop, and its share of all looks: from which it is possible, from which likely, and up to which at all. An
+evaluation is never likely: some protocols test longer than they train."""
 
 
 def prepares_by_stack(evidence: Evidence, group: RankGroup) -> Judgement:

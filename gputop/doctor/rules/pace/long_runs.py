@@ -60,10 +60,11 @@ EVALUATION_SHARE_MAX = 0.9
 PLAYS_SHARE = 0.125
 SAMPLES_MIN = 10
 """At least 3 stalls of 5 times the median, at intervals that vary by less than 10% (docs/rules.md#e07). Slow steps that follow
-one another are a slow stretch, as when other jobs crowd the GPU: they do not return at intervals. A stall is reported
-if it costs 5% of the time; an evaluation, and a stall of unknown cause, is more than "possible" from 40%; in a session, where
-the user reads results and types, a stall of unknown cause stays "possible". An evaluation's call takes about a third of a step,
-the forward of a batch; one that takes an eighth is not one (our choice). What a thread does is known from this many samples."""
+one another are a slow stretch, as when other jobs crowd the GPU: they do not return at intervals. A stall is reported if it
+costs 5% of the time; a stall of unknown cause is more than "possible" from 40%, but not in a session, where the user reads
+results and types. An evaluation is only "possible", and information below 40%: some protocols test longer than they train. Its
+call takes about a third of a step, the forward of a batch; one that takes an eighth is not one (our choice). What a thread does
+is known from this many samples."""
 
 
 def memory_churn(evidence: Evidence, group: RankGroup) -> Judgement:
@@ -226,7 +227,7 @@ def stalls_that_return(evidence: Evidence, group: RankGroup) -> Judgement:
             group,
             "E07",
             "info" if deliberate else "warning",
-            "possible" if deliberate else "likely",
+            "possible" if deliberate or cause == "evaluation" else "likely",
             f"Every {units.count(found.period)} steps {name} stalls the loop: {found.excess_share:.0%} of the time",
             [
                 Fact(
@@ -281,9 +282,9 @@ E07 = Rule(
     threshold=(
         f"{STALLS_MIN} steps of {STALL_FACTOR:.0f} times the median that take {STALL_SHARE_MIN:.0%} of the time or more, at "
         f"intervals of at least {PERIOD_MIN} steps that vary by less than {STALL_VARIATION:.0%}",
-        f"these are only possible for evaluations that take more than {EVALUATION_SHARE_MAX:.0%}, or if each call of the model "
-        f"without gradients takes less than {PLAYS_SHARE:.1%} of a step, or if the loss begins anew after each; and none if "
-        "the GPU works through more than half of each pause, by CUDA events",
+        f"these are only possible for evaluations, and information if those take more than {EVALUATION_SHARE_MAX:.0%}, if each "
+        f"call of the model without gradients takes less than {PLAYS_SHARE:.1%} of a step, or if the loss begins anew after "
+        "each; and none if the GPU works through more than half of each pause, by CUDA events",
         f"{SAVES_MIN} checkpoints, {OFTEN_STEPS:g} steps apart or less on average, take {SHARE_MIN:.0%} of the time (likely "
         f"from {SURE_SHARE:.0%})",
         f"a main thread waits for files in {SHARE_MIN:.0%} of all samples, in a process that writes and hardly reads, while "
@@ -294,7 +295,7 @@ E07 = Rule(
         f"results take {PAUSES_SHARE:.0%} of the time (possible)",
         f"from outside, by the stacks of the main threads: checkpoints take {PAUSE_SHARE:.0%} of all looks (likely from "
         f"{PAUSE_SURE_SHARE:.0%}, if they last or {bytes_text(WRITTEN_SURE_BYTES)} a minute are written), or evaluations "
-        f"{EVALUATION_SHARE:.0%} to {EVALUATION_MAX_SHARE:.0%} (likely), repeatedly: "
+        f"{EVALUATION_SHARE:.0%} to {EVALUATION_MAX_SHARE:.0%} (possible), repeatedly: "
         f"{beside.TIMES_MIN} times in {beside.SPAN_S:.0f} s, or {beside.TIMES_LONG_MIN} times in up to "
         f"{beside.LONG_SPANS_S[-1]:.0f} s",
         f"by the same stacks: other work that neither trains nor prepares data takes {PAUSE_SHARE:.0%} in pauses of several "

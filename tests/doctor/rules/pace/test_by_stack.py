@@ -112,7 +112,7 @@ def test_all_ranks_must_wait() -> None:
 
 def test_evaluations_that_take_half_of_the_time_are_named() -> None:
     (finding,) = found(running("evaluation", "evaluation", "forward", "backward"))
-    assert (finding.id, finding.confidence, finding.title) == ("E07", "likely", "Evaluations take 50% of the time")
+    assert (finding.id, finding.confidence, finding.title) == ("E07", "possible", "Evaluations take 50% of the time")
 
 
 @pytest.mark.parametrize(("bytes_each", "confidence"), [(2**14, "possible"), (2**25, "likely")])

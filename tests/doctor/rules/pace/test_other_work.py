@@ -94,7 +94,7 @@ def test_what_takes_nearly_all_the_time_is_named_though_few_looks_are_at_the_tra
 def test_a_rank_that_evaluates_while_the_others_wait_is_named() -> None:
     looks = pausing("evaluation", 6, 10), lambda second: Doing("collective")
     (finding,) = found(ranks(*looks))
-    assert (finding.id, finding.confidence) == ("E07", "likely")
+    assert (finding.id, finding.confidence) == ("E07", "possible")
     assert finding.title == "Evaluations take 60% of the time of rank 0, and the others wait for it"
     assert "rank 1 was in backward or a collective in 100%, and that of rank 0 in 20%" in finding.evidence[-1].text
 
