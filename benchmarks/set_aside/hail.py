@@ -168,7 +168,7 @@ PROGRAMS: tuple[Program, ...] = (
     Program(_case("healthy-warm-bert"), with_python("warm_bert")),
     # Larger pictures, fewer of them and other losses from stage to stage.
     Program(_case("healthy-face-sizes"), with_torchrun("face_sizes"), 2),
-    # Keras, five seeds, each until it stops early.
+    # Keras, one seed after the other, each until it stops early.
     Program(_case("healthy-keras-seeds"), with_python("keras_seeds")),
     # ---- healthy: work of unequal kinds
     # A retrieval evaluation halves the learning rate where it helps.

@@ -2,6 +2,7 @@
 import os
 import random
 import tempfile
+import time
 
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 import torch
@@ -47,6 +48,12 @@ class TellStories(TrainerCallback):
 
 
 class PrintLoss(TrainerCallback):
+    def on_train_begin(self, args, state, control, **kwargs):
+        self.bedtime = time.time() + 210
+
+    def on_step_end(self, args, state, control, **kwargs):
+        control.should_training_stop |= time.time() > self.bedtime
+
     def on_log(self, args, state, control, logs=None, **kwargs):
         if logs and "loss" in logs:
             print({"step": state.global_step, "loss": logs["loss"], "lr": logs.get("learning_rate")}, flush=True)
@@ -55,6 +62,6 @@ class PrintLoss(TrainerCallback):
 if __name__ == "__main__":
     config = GPT2Config(vocab_size=len(CHARS), n_positions=128, n_embd=64, n_layer=2, n_head=4, bos_token_id=ID["\n"], eos_token_id=None)
     with tempfile.TemporaryDirectory() as out:
-        args = TrainingArguments(out, per_device_train_batch_size=8, max_steps=1600, learning_rate=1e-3, logging_steps=10,
+        args = TrainingArguments(out, per_device_train_batch_size=8, max_steps=8000, learning_rate=1e-3, logging_steps=10,
                                  save_strategy="no", report_to=[], disable_tqdm=True, dataloader_num_workers=0, use_cpu=True)
         Trainer(GPT2LMHeadModel(config), args, train_dataset=Tales(), callbacks=[TellStories(), PrintLoss()]).train()

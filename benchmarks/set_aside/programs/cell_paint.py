@@ -57,6 +57,6 @@ with tempfile.TemporaryDirectory() as folder:
         loss.backward()
         opt.step()
         if step % 2 == 0:
-            previews.todo.put((step, out[:4].detach().numpy()))
+            previews.todo.put((step, out[:4].detach().numpy()), timeout=300)
         if step % 10 == 0:
             print(f"step {step} mse {loss.item():.5f} [{time.time() - began:.0f}s]", flush=True)

@@ -6,7 +6,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
 
-STAGES = [(24, 64, 200), (32, 40, 250), (40, 24, 1500)]
+STAGES = [(24, 64, 200), (32, 40, 250), (40, 24, 20000)]
 
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 ap = argparse.ArgumentParser()
-ap.add_argument("--rounds", type=int, default=9)
+ap.add_argument("--rounds", type=int, default=14)
 ap.add_argument("--steps", type=int, default=350)
 ap.add_argument("--ask", type=int, default=120)
 args = ap.parse_args()

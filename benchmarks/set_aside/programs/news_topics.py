@@ -2,13 +2,14 @@ import os
 
 os.environ.setdefault("KERAS_BACKEND", "torch")
 import argparse
+import time
 
 import keras
 import numpy as np
 from keras import layers
 
 p = argparse.ArgumentParser("Topics of headlines (own crawl, 120 topics)")
-p.add_argument("--epochs", type=int, default=160)
+p.add_argument("--epochs", type=int, default=400)
 p.add_argument("--lr", type=float, default=0.01)
 p.add_argument("--vocab", type=int, default=4000)
 a = p.parse_args()
@@ -38,6 +39,14 @@ model.compile(
     metrics=["accuracy"],
 )
 model.summary()
-model.fit(x, y, batch_size=128, epochs=a.epochs, validation_data=(xv, yv), validation_freq=5, verbose=2)
+class Limit(keras.callbacks.Callback):
+    def on_train_begin(self, logs=None):
+        self.began = time.time()
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.model.stop_training |= time.time() - self.began > 210
+
+
+model.fit(x, y, batch_size=128, epochs=a.epochs, validation_data=(xv, yv), validation_freq=5, verbose=2, callbacks=[Limit()])
 model.save_weights(os.path.join(os.environ.get("TMPDIR", "/tmp"), f"topics-{os.getpid()}.weights.h5"))
 os.remove(os.path.join(os.environ.get("TMPDIR", "/tmp"), f"topics-{os.getpid()}.weights.h5"))

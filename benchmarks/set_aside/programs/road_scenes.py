@@ -58,7 +58,7 @@ def worker(gpu, ngpus, args):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--epochs", default=60, type=int)
+    parser.add_argument("--epochs", default=50, type=int)
     parser.add_argument("-b", "--batch-size", default=32, type=int, help="over all GPUs")
     parser.add_argument("--lr", default=0.01, type=float)
     parser.add_argument("--seed", default=17, type=int)

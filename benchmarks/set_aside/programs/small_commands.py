@@ -2,6 +2,7 @@
 import argparse
 import os
 import time
+from datetime import timedelta
 
 import torch
 import torch.distributed as dist
@@ -35,7 +36,7 @@ def main():
     ap.add_argument("--patience", type=int, default=2)
     ap.add_argument("--epochs", type=int, default=200)
     a = ap.parse_args()
-    dist.init_process_group("gloo")
+    dist.init_process_group("gloo", timeout=timedelta(minutes=5))
     rank, world = dist.get_rank(), dist.get_world_size()
     torch.manual_seed(0)
     train, val = data(1280, 1), data(384, 2)

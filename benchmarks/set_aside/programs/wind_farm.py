@@ -10,7 +10,7 @@ from torch import nn
 def main():
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     print(f"{time.strftime('%X')} | rank {rank} of {world} | init {os.environ['MASTER_ADDR']}", flush=True)
-    dist.init_process_group("gloo", timeout=datetime.timedelta(minutes=30))
+    dist.init_process_group("gloo", timeout=datetime.timedelta(minutes=5))
     print(f"{time.strftime('%X')} | rank {rank} ready", flush=True)
     torch.manual_seed(0)
     net = nn.parallel.DistributedDataParallel(nn.Sequential(nn.Linear(48, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 24)))
