@@ -80,7 +80,10 @@ def crowded_rank_with_slow_kernels(second):
 
 
 def slow_virtual_gpu(second):
-    base = slow_gpu(second)
+    return on_virtual_gpus(slow_gpu(second))
+
+
+def on_virtual_gpus(base):
     devices = tuple(replace(d, uuid=f"virtual-{d.index}", kind="virtual") for d in base.devices)
     processes = tuple(
         replace(
@@ -130,6 +133,14 @@ def jitter(second):
     """Another rank is held up at each step, outside of data, forward and backward."""
     late = timed(lambda r, s: 0.2 * MS, lambda r, s: 10 * MS, lambda r, s: 10 * MS if r == turn(s) else 40 * MS)
     return ddp(second, metrics=late)
+
+
+def jitter_under_pressure(second):
+    return with_host(jitter(second), cpu_pressure_percent=85.0)
+
+
+def virtual_jitter(second, pressure=3.0):
+    return with_host(on_virtual_gpus(jitter(second)), cpu_pressure_percent=pressure)
 
 
 def rank_0_draws(second):

@@ -28,6 +28,7 @@ from gputop.doctor.rules.support.culprit import (
     FEW_TEXT,
     INTERRUPTED_OTHERS,
     INTERRUPTED_PER_S,
+    PRESSURE_PERCENT,
     SCORE_TEXT,
     SOURCES,
     TAKEN_TEXT,
@@ -35,6 +36,7 @@ from gputop.doctor.rules.support.culprit import (
     find_culprit,
     only_its_cores_are_taken,
     taken_cores,
+    taken_from,
     waiting,
 )
 from gputop.doctor.rules.support.rule import SELDOM_S, Judgement, Rule
@@ -211,7 +213,7 @@ def jitter(evidence: Evidence, group: RankGroup) -> Judgement:
         return None
     if known.found.explained_by("rest") + known.found.explained_by("phase/optimizer") < COVERAGE_MIN / 2:
         return None
-    return waiting(
+    suspicion = waiting(
         group,
         "F04",
         known,
@@ -221,6 +223,12 @@ def jitter(evidence: Evidence, group: RankGroup) -> Judgement:
         "vmstat 1  # si, so: swapping; r above the number of cores: too many processes",
         "The ranks have different work in each step.",
     )
+    taken = taken_from(evidence, group, None)
+    if not taken:
+        return suspicion
+    # Virtual GPUs are the cores of a crowded machine: who is late there says little about the run.
+    facts = (*suspicion.finding.evidence, *taken)
+    return replace(suspicion, finding=replace(suspicion.finding, confidence="possible", evidence=facts))
 
 
 F04 = Rule(
@@ -229,11 +237,14 @@ F04 = Rule(
     family="stragglers",
     title="The machine slows the ranks in turn",
     severities=("error", "warning"),
-    confidences=("likely",),
+    confidences=("likely", "possible"),
     needs=SOURCES,
     window_s=3.0,
     every_s=SELDOM_S,
-    threshold=f"{SCORE_TEXT} that no phase explains, caused by a different rank each time",
+    threshold=(
+        f"{SCORE_TEXT} that no phase explains, caused by a different rank each time; possible on virtual GPUs under CPU "
+        f"pressure of {PRESSURE_PERCENT:.0f}%"
+    ),
     hides=("E06",),
     mechanism=("Garbage collection, swapping or other programs stop one rank after the other, and each time all others wait."),
     signature="A different rank is late in each step, and neither data nor the forward pass explains it.",
