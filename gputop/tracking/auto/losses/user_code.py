@@ -59,7 +59,7 @@ class UserCode:
         ``start``: where the walk begins, to pass over calls of gputop; else the caller.
         """
         library = self._library.get
-        frame = sys._getframe(1) if start is None else start
+        frame: FrameType | None = sys._getframe(1) if start is None else start
         for _ in range(_FRAMES_MAX):
             if frame is None:
                 break
