@@ -264,6 +264,12 @@ class Evidence:
 
     def is_warm(self, group: RankGroup) -> bool:
         """Return whether the warm-up is over: 20 steps, or 30 s since every rank began."""
+        memo: dict[str, bool] = self.memo.setdefault("is_warm", {})
+        if group.key not in memo:
+            memo[group.key] = self._is_warm(group)
+        return memo[group.key]
+
+    def _is_warm(self, group: RankGroup) -> bool:
         taken = [member.journal.steps_taken for member in group.members if member.journal]
         steps = [step for step in taken if step is not None]
         if steps and min(steps) >= WARM_UP_STEPS:

@@ -146,6 +146,13 @@ def seen_of_all(evidence: Evidence, group: RankGroup, span_s: float = SPAN_S) ->
 
     Where an environment takes part of the time, its data comes from there.
     """
+    memo: dict[tuple[str, float], Sequence[tuple[Member, Seen]]] = evidence.memo.setdefault("seen of all", {})
+    if (group.key, span_s) not in memo:
+        memo[group.key, span_s] = _seen_of_all(evidence, group, span_s)
+    return memo[group.key, span_s]
+
+
+def _seen_of_all(evidence: Evidence, group: RankGroup, span_s: float) -> Sequence[tuple[Member, Seen]]:
     if group.run is not None or not group.members or not evidence.is_warm(group):
         return ()
     if learns_policy(logged.ranks_of(group)):
