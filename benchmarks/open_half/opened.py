@@ -172,4 +172,10 @@ PROGRAMS: tuple[Program, ...] = (
     ),
     # Two jobs at a time, one on each card; they end after 12 to 25 s.
     Program(_case("healthy-ablation-of-the-week"), ("bash", "ablation_of_the_week.sh"), 2),
+    # A formula in a shell script puts two independent jobs on the first card; the second idles. ps and nvidia-smi show it.
+    Program(
+        _case("three-seeds", ("H03",), acceptable=("A07", "A03", "A16")),
+        ("bash", "three_seeds.sh"),
+        2,
+    ),
 )

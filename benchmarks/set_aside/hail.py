@@ -1,4 +1,4 @@
-"""Twenty-four faults of which people have reported many a time, and fourteen healthy programs that look odd.
+"""Twenty-three faults of which people have reported many a time, and fourteen healthy programs that look odd.
 
 Their author knew only the ids and titles of the rules. Each comment names the cause, and what somebody with ps, top, py-spy and
 the printed output would see of it. What leaves no such trace has ``outside_trace=False``. The faults are those of threads in
@@ -22,12 +22,6 @@ PROGRAMS: tuple[Program, ...] = (
     Program(
         _case("wind-farm", ("G03",), acceptable=("G01", "G02", "G06", "A02")),
         ("bash", "wind_farm.sh"),
-        2,
-    ),
-    # A formula in a shell script puts two independent jobs on the first card; the second idles. ps and nvidia-smi show it.
-    Program(
-        _case("three-seeds", ("H03",), acceptable=("A07", "A03", "A16")),
-        ("bash", "three_seeds.sh"),
         2,
     ),
     # Threads for 64 cores, on two ranks. top shows two times 32 threads.

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 from gputop.command_line import script_name
 from gputop.doctor.evidence.evidence import FREE_MEMORY_BYTES, Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
+from gputop.doctor.evidence.visible import mask_of
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Abstained, Fact, Finding, Severity
 from gputop.doctor.rules.support.outputs import foreign_memory, outputs_of, quoted
@@ -47,7 +48,7 @@ def other_group(evidence: Evidence) -> dict[str, Judgement]:
                 continue
             found = _others(evidence, own, device)
             if group.virtual:
-                found = [(process, use) for process, use in found if is_twin(group, process) and _free_beside(evidence, group)]
+                found = [(process, use) for process, use in found if _free_for_one(evidence, group, [process])]
             unknown = [process for process, use in found if _unmeasured(use)]
             found = [(process, use) for process, use in found if _counts(use)]
             if found:
@@ -71,13 +72,14 @@ H03 = Rule(
     threshold=(
         f"a compute context of another job with more than 1 GB or {H03_SM_PERCENT:.0f}% of the SMs on a run's GPU, "
         f"for {H03_HOLD_S:.0f} s; a warning from {H03_WARNING_PERCENT:.0f}% of the SMs on, unless it is another run of the "
-        "same script and no GPU that both see is free"
+        "same script and no GPU that both see is free",
+        "of virtual GPUs, only runs of one script on the same one, while another is free",
     ),
     hides=("F02", "H02"),
     mechanism=("Processes on one GPU take turns on its cores and share its memory. In DDP every rank waits for the slowest."),
     signature="A process outside the run computes, or holds memory, on a GPU that the run trains on.",
-    look_alike="A desktop's compositor; your own sweep that packs several runs on a GPU while none is free (reported as "
-    "information).",
+    look_alike="A desktop's compositor; your own sweep that packs several runs on a GPU while none is free, or by one mask for "
+    "all (reported as information).",
     fix="Choose free GPUs with CUDA_VISIBLE_DEVICES, or ask the owner.",
     judge_machine=other_group,
 )
@@ -98,6 +100,34 @@ def _is_judged(evidence: Evidence, group: RankGroup) -> bool:
 def _free_beside(evidence: Evidence, group: RankGroup) -> list[Device]:
     """Return the free devices that the group sees and does not use."""
     return [device for device in evidence.free(group.visible or group.pool) if device.uuid not in group.used]
+
+
+def _hidden_by_one_mask(evidence: Evidence, group: RankGroup, others: Collection[Process]) -> list[Device]:
+    """Return the free devices that one mask, the same for all, hides from the group and from these processes.
+
+    A batch system's mask, or a container's, is no choice of the user's.
+    """
+    processes = (*group.processes, *others)
+    masks = {mask_of(process, group.virtual) for process in processes}
+    if len(masks) > 1 or None in masks or group.visible is None:
+        return []
+    if any(map(_is_given_its_gpus, processes)):
+        return []
+    seen = {device.uuid for device in group.visible}
+    return [device for device in evidence.free(group.pool) if device.uuid not in seen]
+
+
+def _is_given_its_gpus(process: Process) -> bool:
+    settings = process.environment.settings if process.environment is not None else ()
+    return process.container is not None or any(name == "SLURM_JOB_ID" for name, _ in settings)
+
+
+def _free_for_one(evidence: Evidence, group: RankGroup, others: Collection[Process]) -> list[Device]:
+    """Return the free devices that runs of one script could have used, had each been given its own; none if there is another
+    script."""
+    if not all(is_twin(group, process) for process in others):
+        return []
+    return _free_beside(evidence, group) or _hidden_by_one_mask(evidence, group, others)
 
 
 def _reporting_order(group: RankGroup) -> tuple[bool, int, str]:
@@ -132,10 +162,13 @@ def _shared(
     foreign = process.uid is None or process.uid not in group.uids
     who = process.user or (f"uid {process.uid}" if process.uid is not None else "another user")
     felt = share >= H03_WARNING_PERCENT
-    # Several runs of one script on one GPU are a sweep. It packs its runs, unless each could have taken a GPU of its own.
+    # Several runs of one script on one GPU are a sweep. It packs its runs, unless each could have taken a GPU of its own: one
+    # mask for all is a choice, or a mistake.
     packed = not foreign and runs_same_script(group, process)
-    spare = _free_beside(evidence, group) if all(is_twin(group, item) for item, _ in found) else []
-    severity: Severity = "error" if match is not None else "warning" if felt and (spare or not packed) else "info"
+    spare = _free_for_one(evidence, group, [item for item, _ in found])
+    masked = bool(spare) and not _free_beside(evidence, group)
+    alone = packed and (masked or not spare)
+    severity: Severity = "error" if match is not None else "warning" if felt and not alone else "info"
     free = spare or [other for other in evidence.free(group.pool) if other.uuid not in group.used]
     wanted = [*(other for other in group.pool if other.uuid in group.used and other.uuid != device.uuid), *free][
         : len(group.used)
@@ -153,14 +186,22 @@ def _shared(
         else f"{words.gpu(device)} is shared with {f'a job of {who}' if foreign else 'another job of yours'}",
         evidence=tuple(facts),
         cause="Processes on one GPU take turns on its SMs and share its memory. In DDP every rank waits for the slowest, "
-        "so one shared GPU slows the whole run."
-        + (" Without CUDA_VISIBLE_DEVICES or a device of its own, each run takes the first GPU that it sees." if spare else ""),
+        "so one shared GPU slows the whole run." + _why_together(group, masked, bool(spare)),
         fix=_elsewhere(group, wanted, process) if free else _ps_command(process),
         refuted_by="The sharing is intentional (MPS, a small job next to a large one).",
         devices=(device.uuid,),
         pids=(*group.pids, *(item.pid for item, _ in found)),
         run=group.run_id,
     )
+
+
+def _why_together(group: RankGroup, masked: bool, could_be_apart: bool) -> str:
+    if masked:
+        name = "GPUTOP_VIRTUAL_DEVICES" if group.virtual else "CUDA_VISIBLE_DEVICES"
+        return f" All were started with {name}={group.masks[0]}."
+    if could_be_apart:
+        return " Without CUDA_VISIBLE_DEVICES or a device of its own, each run takes the first GPU that it sees."
+    return ""
 
 
 def _name(group: RankGroup) -> str:

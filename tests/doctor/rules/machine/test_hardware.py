@@ -162,6 +162,47 @@ def test_h03_of_virtual_gpus_leaves_runs_alone_that_were_given_a_card_each(cards
     assert {item.id for item in play(seeds, 40)[-1]} == found
 
 
+def test_h03_says_that_one_mask_keeps_runs_of_one_script_together():
+    """A mistake in a shell script, or a choice: both runs were given the same GPU."""
+    (finding,) = [item for item in play(lambda second: hardware.two_seeds(second, "0"), 40)[-1] if item.id == "H03"]
+    assert (finding.id, finding.severity) == ("H03", "info")
+    assert finding.title == "2 runs of train.py share GPU 0, and GPU 1 is free"
+    assert finding.cause.endswith("All were started with CUDA_VISIBLE_DEVICES=0.")
+    assert finding.fix.startswith("CUDA_VISIBLE_DEVICES=1 python train.py --seed 0")
+
+
+def test_h03_blames_no_mask_that_only_one_of_the_runs_has():
+    def seeds(second):
+        shot = hardware.two_seeds(second, "0")
+        first, other = shot.processes
+        return replace(shot, processes=(first, replace(other, environment=LaunchEnvironment(cuda_visible_devices="0,1"))))
+
+    said = [item for item in play(seeds, 40)[-1] if item.id == "H03"]
+    assert said
+    assert not any("All were started with" in item.cause for item in said)
+
+
+@pytest.mark.parametrize("slurm", [False, True])
+def test_h03_does_not_call_a_mask_a_choice_where_somebody_else_set_it(slurm):
+    settings = (("SLURM_JOB_ID", "7"),) if slurm else ()
+    environment = LaunchEnvironment(cuda_visible_devices="0", settings=settings)
+    changes = {"environment": environment, "container": None if slurm else "docker"}
+    said = play(lambda second: hardware.two_seeds(second, "0", **changes), 40)[-1]
+    (finding,) = [item for item in said if item.id == "H03"]
+    assert finding.title == "GPU 0 is shared with another job of yours"
+
+
+@pytest.mark.parametrize(("mask", "free", "found"), [("0", True, ["info"]), ("0", False, []), ("0,1", True, ["warning"])])
+def test_h03_of_virtual_gpus_names_runs_that_one_mask_keeps_together(mask, free, found):
+    def seeds(second):
+        shot = hardware.two_seeds(second, free=free)
+        masked = LaunchEnvironment(virtual_devices=mask)
+        processes = tuple(replace(each, environment=masked) for each in shot.processes)
+        return replace(shot, processes=processes, devices=tuple(replace(device, kind="virtual") for device in shot.devices))
+
+    assert [item.severity for item in play(seeds, 40)[-1] if item.id == "H03"] == found
+
+
 @pytest.mark.parametrize("command", [("python", "train.py"), ("python", "-m", "lab.train")], ids=["script", "module"])
 def test_h03_takes_what_one_program_has_forked_for_one_run(command):
     said = play(lambda second: hardware.two_seeds(second, command=command), 40)[-1]
