@@ -1,16 +1,19 @@
-"""What automatic tracking adds to a training step: a real torch loop whose steps are alternately tracked and untracked.
+"""What automatic tracking adds to a training step: a tracked and an untracked process train in turn.
 
-Run: ``python benchmarks/autolog.py [--device cuda] [--loop ddp] [--layers N…] [--width N] [--json] [--quick]``; it needs
-torch, psutil and this checkout. Untracked steps run the original torch: the wrappers are removed and put back every 20 steps
-(400 on a GPU), so that whatever else the machine does affects both equally. Different numbers of layers show that the added
-time does not grow with the model. For comparison, it prints what a hot ``log`` of four metrics costs on this machine now, and
-the share of time that goes into the doctor's facts, which are collected every few seconds and are not part of the mean.
+Run: ``python benchmarks/autolog.py [--device cuda] [--loop ddp] [--layers N…] [--width N] [--json] [--quick]``; it needs torch
+and this checkout. Both processes run the same loop; the untracked one never imports gputop. They take turns of 100 steps, so
+that whatever else the machine does affects both equally, and the first steps of a turn do not count. One process differs from
+the next by some microseconds, so there are several pairs. Different numbers of layers show that the added time does not grow
+with the model.
 
-On the CPU, the figures are the CPU time of the training's thread, and of the whole process for a block. With ``--device cuda``
-they are times by the clock: the host's time for a step shows what tracking adds on the CPU. Each block of steps is followed by
-a wait for the GPU, and the total time of the block, with the first steps after the switch, shows whether that slows the
-training down. Layers of 8,192 make steps of several milliseconds, in which the GPU is what the host waits for. A second line
-says what a step adds that takes the fast path, what one adds that is measured in full, and how many are.
+On the CPU, the figures are the CPU time of the training's thread, and of the whole process for a turn. With ``--device cuda``
+they are times by the clock: the host's time for a step shows what tracking adds on the CPU. Each turn ends with a wait for the
+GPU, and the total time of the turn shows whether that slows the training down. Layers of 8,192 make steps of several
+milliseconds, in which the GPU is what the host waits for.
+
+A second line says what a step adds that takes the fast path, and what one adds that is measured in full. The last figure is
+what both add to a step of 5 ms, of which one in sixteen is measured in full (``pace.full_share``). The share of time that goes
+into the doctor's facts, collected every few seconds, is no part of it.
 """
 
 from __future__ import annotations
@@ -22,26 +25,46 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from _ending import ended_by_signals
 
 ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+
+from gputop.tracking.auto.training.pace import full_share  # noqa: E402 - from the checkout
+
 LOOPS = ("plain", "accumulation", "ddp", "scaler", "losses", "optimizers", "own")
+STEP_S = 0.005
+TURN, SKIPPED = 100, 10
+"""Steps of a turn, and how many of its first ones find the caches full of the other process, or follow a pause, after which
+gputop measures some in full."""
+WARM_UP = 200
+"""Steps before the first turn that counts: the first ones are all measured in full."""
 LOOP = """
 import json, sys, time
 import torch
-import gputop
-from gputop.tracking.auto.facts import Facts
 
-torch.set_num_threads(1)
-layers, steps, device, kind, width = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4], int(sys.argv[5])
-wait = torch.cuda.synchronize if device == "cuda" else lambda: None
+tracked, layers, device, kind, width = sys.argv[1] == "tracked", int(sys.argv[2]), *sys.argv[3:5], int(sys.argv[5])
+looks, mode_now = [], lambda: "off"
 # On the CPU, the CPU time of the training's thread: other work on the machine changes it less than the time by the clock.
 clock, all_clock = (time.perf_counter,) * 2 if device == "cuda" else (time.thread_time, time.process_time)
-own = gputop.init(name="own") if kind == "own" else None
+if tracked:
+    import gputop
+    from gputop.tracking.auto.facts import Facts
+
+    def timed_due(self, step, due=Facts.due):
+        started = clock()
+        due(self, step)
+        looks.append(clock() - started)
+
+    Facts.due = timed_due
+torch.set_num_threads(1)
+wait = torch.cuda.synchronize if device == "cuda" else lambda: None
+own = gputop.init(name="own") if tracked and kind == "own" else None
 model = torch.nn.Sequential(*[torch.nn.Linear(width, width) for _ in range(layers)]).to(device)
 if kind == "ddp":
     torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
@@ -50,37 +73,8 @@ scaler = torch.amp.GradScaler(device, init_scale=256.0, enabled=kind == "scaler"
 weights = list(model.parameters())
 halves = (weights[::2], weights[1::2]) if kind == "optimizers" else (weights,)
 optimizers = [torch.optim.SGD(half, lr=0.001) for half in halves]
-data = torch.utils.data.TensorDataset(torch.randn(16 * steps, width), torch.randn(16 * steps, width))
+data = torch.utils.data.TensorDataset(torch.randn(32_000, width), torch.randn(32_000, width))
 loader = torch.utils.data.DataLoader(data, batch_size=16, pin_memory=device == "cuda")
-iterator = torch.utils.data.dataloader._BaseDataLoaderIter
-hooks = sys.modules["torch.optim.optimizer"]
-
-
-looks = []
-
-
-def timed_due(self, step, due=Facts.due):
-    started = clock()
-    due(self, step)
-    looks.append(clock() - started)
-
-
-Facts.due = timed_due
-
-
-def places():
-    found = [(torch.autograd, "backward"), (iterator, "__next__"), (torch.nn.Sequential, "__call__")]
-    found += [(torch.amp.GradScaler, "scale"), (torch.amp.GradScaler, "step")]
-    found += [(torch.nn.parallel.DistributedDataParallel, "__call__")] if kind == "ddp" else []
-    return [(owner, name, getattr(owner, name)) for owner, name in found]
-
-
-def switch(on):
-    for owner, name, wrapper in wrappers:
-        setattr(owner, name, wrapper if on else wrapper.__wrapped__)
-    for kept, now in zip(hooked, (hooks._global_optimizer_pre_hooks, hooks._global_optimizer_post_hooks)):
-        now.clear()
-        now.update(kept if on else {})
 
 
 def step(inputs, targets):
@@ -118,119 +112,107 @@ def step(inputs, targets):
         loss.item()
 
 
-# Short: a pause of over 50 ms makes the next steps ones that are measured in full. On a GPU, no block is short enough for that,
-# so it is long, and these steps do not count.
-BLOCK, SKIPPED = (20, 2) if device == "cpu" else (400, 40)
-times, blocks, spans = {True: [], False: []}, {True: [], False: []}, {True: [], False: []}
-kinds = {"off": [], "fast": [], "full": []}
-training = sys.modules["gputop.tracking.auto.install"].tracked().training
-block_began = 0.0
-wrappers, on, number = None, True, 0
-batches = iter(loader)
-began = clock()
-while True:
-    started = clock()
-    try:
-        inputs, targets = next(batches)
-    except StopIteration:
-        break
-    mode = training.fast.mode if on else "off"
-    step(inputs, targets)
-    took = clock() - started
-    number += 1
-    if number == 20:
-        wrappers = places()
-        hooked = [dict(hooks._global_optimizer_pre_hooks), dict(hooks._global_optimizer_post_hooks)]
-    if number > 20:
-        if number % BLOCK >= SKIPPED:  # the first ones after a switch find the caches full of the other kind
-            times[on].append(took * 1e6)
-            if mode in kinds:
-                kinds[mode].append(took * 1e6)
-        if number % BLOCK == BLOCK - 1:
-            blocks[on].append(sum(times[on]) / len(times[on]))
-            times[on].clear()
-            wait()
-            spans[on].append((all_clock() - block_began) / BLOCK * 1e6)
-            on = not on
-            switch(on)
-            block_began = all_clock()
-ended = clock()
-run = gputop.init(name="hot")
-calls = 20000
-started = clock()
-for number in range(calls):
-    run.log(loss=0.5, lr=0.1, acc=0.9, norm=1.5, step=number)
-hot = (clock() - started) / calls * 1e6
-print(
-    json.dumps(
-        {
-            "off": blocks[False],
-            "on": blocks[True],
-            "span_off": spans[False][1:],
-            "span_on": spans[True][1:],
-            "log": hot,
-            "kinds": kinds,
-            "looks": sum(looks) / (ended - began),
-        }
-    )
-)
+def batches():
+    while True:
+        yield from loader
+
+
+source, training = batches(), None
+for line in sys.stdin:
+    times, began = [], all_clock()
+    for _ in range(int(line)):
+        started = clock()
+        inputs, targets = next(source)
+        mode = training.fast.mode if training is not None else "off"
+        step(inputs, targets)
+        times.append((clock() - started, mode))
+    wait()
+    print(json.dumps({"times": times, "span": all_clock() - began, "looks": sum(looks)}), flush=True)
+    if tracked:
+        training = sys.modules["gputop.tracking.auto.install"].tracked().training
 """
 
 
-def loop(directory: Path, layers: int, steps: int, device: str, kind: str, width: int) -> dict[str, Any]:
-    """Return the mean step of each block of one process, tracked and not, and a hot ``log``, in microseconds.
+class Process:
+    """A training that takes ``steps`` when asked."""
 
-    ``off`` and ``on`` are the host's times for a step; ``span_off`` and ``span_on`` also include the wait for the device.
-    """
-    path = directory / "loop.py"
-    path.write_text(LOOP, encoding="utf-8")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "GPUTOP_DIR": str(directory / "state"), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, str(path), str(layers), str(steps), device, kind, str(width)]
-    done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    def __init__(self, directory: Path, how: str, layers: int, device: str, kind: str, width: int) -> None:
+        path = directory / "loop.py"
+        path.write_text(LOOP, encoding="utf-8")
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "GPUTOP_DIR": str(directory / "state"), "OMP_NUM_THREADS": "1"}
+        command = [sys.executable, str(path), how, str(layers), device, kind, str(width)]
+        self._process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def take(self, steps: int) -> dict[str, Any]:
+        """Train for so many steps; return the time of each with the mode that it was measured in, and that of all."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{steps}\n")
+        self._process.stdin.flush()
+        found: dict[str, Any] = json.loads(self._process.stdout.readline())
+        return found
+
+    def close(self) -> None:
+        """End the training."""
+        self._process.communicate()
 
 
-def middle(values: list[float]) -> float:
-    """Return the mean without the lowest and the highest tenth.
+@contextmanager
+def pair(layers: int, device: str, kind: str, width: int) -> Iterator[tuple[Process, Process]]:
+    """Start an untracked and a tracked process; end them afterwards."""
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
+        processes = [Process(Path(name), how, layers, device, kind, width) for how in ("bare", "tracked")]
+        for process in processes:
+            stack.callback(process.close)
+        yield processes[0], processes[1]
 
-    A median would hide that records are written in batches, and that one step in many is recorded in full.
-    """
+
+def middle(values: Sequence[float]) -> float:
+    """Return the mean without the lowest and the highest tenth: what interrupts a step is no part of it."""
     ordered, cut = sorted(values), len(values) // 10
     return statistics.fmean(ordered[cut : len(ordered) - cut])
 
 
-def added(found: list[dict[str, Any]], off: str, on: str) -> float:
-    """Return what tracking adds to a step, in microseconds.
+def compare(layers: int, device: str, kind: str, width: int, turns: int) -> dict[str, float]:
+    """Return for one pair: the step without tracking, and what tracking adds to one, in microseconds."""
+    times: dict[str, list[float]] = {"off": [], "fast": [], "full": []}
+    added, spans, looks = [], [], 0.0
+    with pair(layers, device, kind, width) as processes:
+        looks_before = [process.take(WARM_UP)["looks"] for process in processes][1]
+        for _ in range(turns):
+            bare, tracked = (process.take(TURN) for process in processes)
+            for found in (bare, tracked):
+                for took, mode in found["times"][SKIPPED:]:
+                    times.setdefault(mode, []).append(took * 1e6)
+            means = [statistics.fmean(took for took, _ in found["times"][SKIPPED:]) * 1e6 for found in (bare, tracked)]
+            added.append(means[1] - means[0])
+            spans.append((tracked["span"] - bare["span"]) / TURN * 1e6)
+            looks = tracked["looks"] - looks_before
+    step_us = middle(times["off"])
+    fast = middle(times["fast"]) - step_us if times["fast"] else float("nan")
+    full = middle(times["full"]) - step_us if times["full"] else float("nan")
+    share = full_share(STEP_S) / 2**32
+    return {
+        "step_us": step_us,
+        "added_us": middle(added),
+        "fast_added_us": fast,
+        "full_added_us": full,
+        "full_percent": 100 * len(times["full"]) / max(1, len(times["fast"]) + len(times["full"])),
+        "added_of_5_ms_us": fast + share * (full - fast),
+        "added_until_done_us": middle(spans),
+        "looks_percent": 100 * looks / ((step_us + middle(added)) * 1e-6 * turns * TURN),
+    }
 
-    Each block is compared with its neighbor: slow changes of the machine affect both equally.
-    """
-    return middle([after - before for one in found for after, before in zip(one[on], one[off], strict=False)])
 
-
-def measure(quick: bool, device: str, kind: str, numbers: Sequence[int], width: int) -> dict[str, Any]:
-    """Return for each number of layers: the step without tracking, and what tracking adds to it, in microseconds."""
-    rounds, share = (2, 0.1) if quick else (5, 1.0)
-    result: dict[str, Any] = {}
-    with tempfile.TemporaryDirectory() as name:
-        # Long enough that the beginning, where each step is recorded in full, weighs as much as in a training of half a minute.
-        for layers in numbers:
-            steps = int((24_000 if layers < 10 else 12_000) * share)
-            found = [loop(Path(name), layers, steps, device, kind, width) for _ in range(rounds)]
-            more = added(found, "off", "on")
-            step_us = middle([before for one in found for before in one["off"]])
-            off, fast, full = ([took for one in found for took in one["kinds"][name]] for name in ("off", "fast", "full"))
-            result[f"{layers} layers"] = {
-                "step_us": step_us,
-                "fast_added_us": middle(fast) - middle(off) if fast else None,
-                "full_added_us": middle(full) - middle(off) if full else None,
-                "full_percent": 100 * len(full) / max(1, len(fast) + len(full)),
-                "added_us": more,
-                "percent_of_5_ms": more / 50,
-                "added_until_done_us": added(found, "span_off", "span_on"),
-                "looks_percent": 100 * statistics.median(one["looks"] for one in found),
-                "log_us": statistics.median(one["log"] for one in found),
-            }
+def measure(quick: bool, device: str, kind: str, numbers: Sequence[int], width: int) -> dict[str, dict[str, float]]:
+    """Return for each number of layers the median of several pairs, and how far the pairs lie apart."""
+    pairs, turns = (3, 12) if quick else (7, 60)
+    result = {}
+    for layers in numbers:
+        found = [compare(layers, device, kind, width, turns) for _ in range(pairs)]
+        row = {name: statistics.median(one[name] for one in found) for name in found[0]}
+        whole = [one["added_of_5_ms_us"] for one in found]
+        result[f"{layers} layers"] = row | {"lowest_of_5_ms_us": min(whole), "highest_of_5_ms_us": max(whole)}
     return result
 
 
@@ -254,19 +236,21 @@ def main() -> None:
     if options.json:
         print(json.dumps(found, indent=2))
         return
-    print(f"a real torch step on the {options.device} ({options.loop}), alternately untracked and tracked: mean microseconds")
+    print(f"a real torch step on the {options.device} ({options.loop}), untracked and tracked in turn: mean microseconds")
     whole = "in the whole process" if options.device == "cpu" else "until the device is done"
     for name, row in found.items():
         print(
-            f"  {name:10}  without {row['step_us']:7.1f}  added {row['added_us']:+6.1f}"
-            f" = {row['percent_of_5_ms']:.2f} % of 5 ms, and {row['looks_percent']:.3f} % for looks;"
-            f" {whole} {row['added_until_done_us']:+6.1f}"
-            f"  (a hot log() of 4 metrics takes {row['log_us']:.1f} here)"
+            f"  {name:10}  without {row['step_us']:7.1f}  added {row['added_us']:+6.1f}; {whole}"
+            f" {row['added_until_done_us']:+6.1f}; {row['looks_percent']:.3f} % for looks"
         )
-        parts = [
-            f"{kind} steps {row[f'{kind}_added_us']:+.1f}" for kind in ("fast", "full") if row[f"{kind}_added_us"] is not None
-        ]
-        print(f"  {'':10}  of which {', '.join(parts)}; {row['full_percent']:.1f} % of the steps are measured in full")
+        print(
+            f"  {'':10}  fast steps {row['fast_added_us']:+.1f}, full steps {row['full_added_us']:+.1f}"
+            f" ({row['full_percent']:.1f} % of the steps)"
+        )
+        print(
+            f"  {'':10}  a step of 5 ms: {row['added_of_5_ms_us']:+.1f} = {row['added_of_5_ms_us'] / STEP_S / 1e4:.2f} %"
+            f" (pairs: {row['lowest_of_5_ms_us']:+.1f} to {row['highest_of_5_ms_us']:+.1f})"
+        )
 
 
 if __name__ == "__main__":
