@@ -1,13 +1,15 @@
-"""An evaluation that gives the same value each time while the training loss falls: it evaluates something else (J05)."""
+"""An evaluation that does not follow the training loss as it falls: it gives the same value each time, or one that stays far
+above (J05)."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
-from gputop.doctor.findings.finding import Fact
+from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.rules.learning.courses import Course, courses
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.only_loss import STRETCHES_MIN, only_loss
@@ -20,9 +22,17 @@ SCORES_MIN = 8
 """A score of few digits is equal by chance, or while a model answers the same to all, more often (our choice)."""
 FELL = 0.7
 """The training loss has fallen to this share of its initial value, so the trained weights have changed (our choice)."""
+FAR, FAR_TIMES_MIN = 100.0, 6
+"""A loss of so many evaluations is always so many times that of the training, untrained included (our choice)."""
+STAYS = 0.9
+"""The second half of such losses is at least this share of the first half: a sum over the data set falls with the training
+loss (our choice)."""
 DIGITS_MIN = 4
 """A printed value with fewer digits may be equal by rounding (our choice)."""
 SEEN_FROM_STEP = 50
+HOLD_S = 5.0
+_LOSSES = frozenset(("loss", "nll", "ce", "bce", "xent", "mse", "mae"))
+"""What an evaluation measures as the training does; an error rate, a root or an exponential has another scale."""
 _ERRORS = frozenset(("loss", "nll", "ce", "bce", "xent", "mse", "mae", "rmse", "ppl", "perplexity", "error", "wer", "cer"))
 _SCORES = frozenset(
     (
@@ -52,7 +62,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def evaluation_stands(evidence: Evidence, group: RankGroup) -> Judgement:
-    """J05: an evaluation gives the same value each time, and the training loss falls."""
+    """J05: the training loss falls, and an evaluation gives the same value each time, or stays far above."""
     found = only_loss(group)
     if found is None:
         return None
@@ -63,27 +73,32 @@ def evaluation_stands(evidence: Evidence, group: RankGroup) -> Judgement:
     start, now = stretches[0].mean, units.mean([stretch.mean for stretch in stretches[-2:]])
     if start <= 0 or now > FELL * start:
         return None
-    still = [course for course in courses(evidence, group, _is_an_evaluation) if _is_same(course)]
-    if not still:
-        return None
+    training = Fact(
+        f"the training loss fell from {units.metric(start)} to {units.metric(now)}", now, f"{logged.source(group)}: {name}"
+    )
+    evaluations = courses(evidence, group, _is_an_evaluation)
+    still = [course for course in evaluations if _is_same(course)]
+    if still:
+        return Suspicion(_same_each_time(group, still, training), HOLD_S)
+    highest = max(stretch.mean for stretch in stretches)
+    far = next((course for course in evaluations if _stays_far(course, highest)), None)
+    return None if far is None else Suspicion(_far_above(group, far, highest, training), HOLD_S)
+
+
+def _same_each_time(group: RankGroup, still: Sequence[Course], training: Fact) -> Finding:
     course = min(still, key=lambda item: (not _is_telling(item), item.name))
     value = course.highest
     facts = [
         Fact(f"{item.name} has been {units.metric(item.highest)} each of {item.values} times", item.highest, item.source)
         for item in sorted(still, key=lambda item: item.name != course.name)[:3]
     ]
-    facts.append(
-        Fact(
-            f"the training loss fell from {units.metric(start)} to {units.metric(now)}", now, f"{logged.source(group)}: {name}"
-        )
-    )
-    finding = tracked.about(
+    return tracked.about(
         group,
         "J05",
         "warning",
         "likely" if _is_telling(course) else "possible",
         f"The evaluation gives the same value each time ({course.name} {units.metric(value)}), while the training loss falls",
-        facts,
+        [*facts, training],
         "What is evaluated is not what is trained: a copy of the model that nothing updates, such as an average of its weights "
         "(EMA), or a checkpoint that is read again each time.",
         "print(sum((a - b).abs().sum().item() for a, b in zip(evaluated.parameters(), model.parameters())))  # is it another?\n"
@@ -91,7 +106,23 @@ def evaluation_stands(evidence: Evidence, group: RankGroup) -> Judgement:
         "    for e, p in zip(ema.parameters(), model.parameters()): e.lerp_(p, 1 - decay)",
         "The evaluated model is meant to stay as it is, such as a teacher's or a baseline.",
     )
-    return Suspicion(finding, 5.0)
+
+
+def _far_above(group: RankGroup, course: Course, highest: float, training: Fact) -> Finding:
+    low, high = units.metric(course.lowest), units.metric(course.highest)
+    return tracked.about(
+        group,
+        "J05",
+        "warning",
+        "possible",
+        f"{course.name} stays {course.lowest / highest:.0f} times above the training loss, which falls",
+        [Fact(f"{course.name} was {low} to {high} in {course.values} evaluations", course.lowest, course.source), training],
+        "Not even an untrained model has such a loss on data like that of the training. The evaluation's data may not be "
+        "prepared in the same way: scaling, normalization, a vocabulary, the order of columns. Or its loss is a sum.",
+        "print(train_x.mean(0), train_x.std(0), val_x.mean(0), val_x.std(0))  # are they alike?\n"
+        "val_x = scaler.transform(val_x)  # the scaler that was fitted on the training data",
+        "The evaluation's loss is a sum over its batches, or in other units.",
+    )
 
 
 J05 = Rule(
@@ -112,15 +143,18 @@ J05 = Rule(
         f"to the last of {DIGITS_MIN} or more digits for {TIMES_MIN} times (likely)",
         f"an accuracy or another score, or fewer digits, for {SCORES_MIN} times (possible)",
         "0, 1 and 100 do not count, nor what is called the best or a target",
+        f"or the loss of {FAR_TIMES_MIN} evaluations was always {FAR:.0f} times the highest training loss, and its second half "
+        f"is {STAYS:.0%} of the first or more (possible)",
     ),
     estimated=True,
     mechanism=(
         "The evaluated model is not the trained one: an average of weights that is never written back, a copy made before the "
-        "training, or an old checkpoint."
+        "training, or an old checkpoint. Or its data is not scaled, normalized or encoded like that of the training."
     ),
-    signature="The training loss falls, and the validation's loss is the same after each epoch.",
-    look_alike="An accuracy that is 1 or 0; the best value so far; a validation loss that hardly moves, but moves.",
-    fix="Evaluate the model that is trained, or update its average in place.",
+    signature="The training loss falls, and the validation's loss is the same after each epoch, or stays far above it.",
+    look_alike="An accuracy that is 1 or 0; the best value so far; a validation loss that hardly moves, but moves; a loss that "
+    "is summed over the data set.",
+    fix="Evaluate the model that is trained, or update its average in place; prepare both kinds of data with the same code.",
     judge=evaluation_stands,
 )
 
@@ -134,6 +168,16 @@ def _is_same(course: Course) -> bool:
     """Return whether all values are equal, and not at a limit at which they may stay."""
     enough = course.values >= (TIMES_MIN if _is_telling(course) else SCORES_MIN)
     return enough and course.lowest == course.highest and abs(course.highest) not in (0.0, 1.0, 100.0)
+
+
+def _stays_far(course: Course, highest: float) -> bool:
+    """Return whether a loss is always far above the highest training loss, and does not fall with it."""
+    if _LOSSES.isdisjoint(_WORD.findall(course.name.lower())):
+        return False
+    if course.values < FAR_TIMES_MIN or len(course.means) < 2 or course.lowest < FAR * highest:
+        return False
+    half = len(course.means) // 2
+    return units.mean(course.means[half:]) >= STAYS * units.mean(course.means[:half])
 
 
 def _is_telling(course: Course) -> bool:

@@ -283,6 +283,36 @@ def test_weights_that_stay_are_only_possibly_wrong_where_a_part_of_them_is_known
     assert (finding.confidence, finding.title.partition(" has")[0]) == (confidence, "None of the sampled weights")
 
 
+def test_an_evaluation_far_above_the_training_is_possible_and_says_what_else_it_may_be() -> None:
+    finding = check_first_verdict("J05", scenes.not_prepared, 40)
+    assert finding.confidence == "possible"
+    assert re.fullmatch(r"val_loss stays \d+ times above the training loss, which falls", finding.title)
+    assert "scaling" in finding.cause
+    assert "sum" in finding.cause
+    assert finding.evidence[0].text.startswith("val_loss was 3301 to 5099 in ")
+
+
+@pytest.mark.parametrize(
+    "near",
+    [scenes.summed, scenes.in_other_units, scenes.far_at_times],
+    ids=["a sum over the data set", "an error on another scale", "far above at times"],
+)
+def test_an_evaluation_with_another_measure_than_the_training_is_left_alone(near: Callable[[int], Snapshot]) -> None:
+    assert "J05" not in ids(play(near, 40)[-1])
+
+
+@pytest.mark.parametrize(("times", "found"), [(5, False), (6, True)])
+def test_a_few_evaluations_far_above_the_training_prove_nothing(times: int, found: bool) -> None:
+    far = scenes.printed(scenes.falls, val_loss=lambda second: 4200.0 + second)
+
+    def few(second: int) -> Snapshot:
+        shot, early = far(second), far(min(second, times - 1))
+        ranks = tuple(replace(rank, facts=early.runs[0].ranks[0].facts) for rank in shot.runs[0].ranks)
+        return replace(shot, runs=(replace(shot.runs[0], ranks=ranks),))
+
+    assert ("J05" in ids(play(few, 40)[-1])) is found
+
+
 def test_levels_keep_where_a_long_run_began() -> None:
     """Newest values were never joined, and all that was older than 200 looks became one stretch."""
     levels = Levels()

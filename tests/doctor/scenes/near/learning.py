@@ -244,6 +244,10 @@ def hardly(second: int) -> float:
 
 never_updated = printed(falls, val_loss=lambda second: 1.9559, val_acc=lambda second: 0.143)
 overfits = printed(falls, val_loss=hardly, val_acc=lambda second: 0.143 + 0.001 * (second % 5))
+not_prepared = printed(falls, val_loss=lambda second: 4200.0 + 900 * math.sin(second * 1.3))
+summed = printed(falls, val_loss=lambda second: 4200.0 * math.exp(-second / 90))
+in_other_units = printed(falls, val_rmse=lambda second: 4200.0 + 900 * math.sin(second * 1.3))
+far_at_times = printed(falls, val_loss=lambda second: 4200.0 if second % 3 else 8.0)
 nothing_learned = printed(flat, val_loss=lambda second: 1.9559)
 says_its_best = printed(falls, best_val_loss=lambda second: 1.9559, val_loss=hardly)
 is_perfect = printed(falls, val_loss=hardly, val_acc=lambda second: 1.0, test_error=lambda second: 0.0)
