@@ -178,4 +178,20 @@ PROGRAMS: tuple[Program, ...] = (
         ("bash", "three_seeds.sh"),
         2,
     ),
+    # The thread that writes previews has ended at its quota, and the full queue blocks the loop. Stacks: Queue.put.
+    Program(
+        _case("cell-paint", ("G01",)),
+        with_python("cell_paint"),
+        onset="last line",
+    ),
+    # A sign is wrong: the policy learns to lose. The printed return falls.
+    Program(
+        _case("hopper1d", ("J06",), acceptable=("J02", "J03")),
+        with_python("hopper1d"),
+    ),
+    # Only the training data is scaled. The printed validation loss stays in the thousands, and the training loss falls.
+    Program(
+        _case("heat-demand", ("J05",)),
+        with_python("heat_demand"),
+    ),
 )
