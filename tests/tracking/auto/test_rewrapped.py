@@ -79,7 +79,9 @@ def test_the_facts_follow_the_wrapper_that_trains_now(home: Home, script: str) -
 
 
 def test_a_return_to_an_earlier_wrapper_is_followed_too(home: Home) -> None:
-    code, said, error = home.run(STAGES + KEPT + AGAIN + "train(second, optimizer)\ntrain(first, optimizer)\nreport(first)\n")
+    code, said, error = home.run(
+        STAGES + KEPT + AGAIN + "train(second, optimizer)\ntrain(first, optimizer, 400)\nreport(first)\n"
+    )
     assert code == 0, error
     found = json.loads(said)
     assert found["model"]
