@@ -127,6 +127,15 @@ def plays_an_environment(second: int) -> Snapshot:
     return with_reward(prepares_between_steps(second))
 
 
+def prints_a_return(second: int) -> Snapshot:
+    """The script plays between its steps; its return is only printed."""
+    shot = prepares_between_steps(second)
+    (run,) = shot.runs
+    course = {"name": "return", "values": 9, "lowest": 1.0, "highest": 3.0, "means": [[1, 2.0], [5, 2.5]]}
+    ranks = tuple(replace(rank, facts={**rank.facts, "printed": [course]}) for rank in run.ranks)
+    return replace(shot, runs=(replace(run, ranks=ranks),))
+
+
 POSSIBLE: tuple[tuple[str, str, Scene, int], ...] = (
     ("D01", "batches prepared between steps", prepares_between_steps, 60),
     ("D01", "metrics between steps", measures_between_steps, 60),
@@ -136,6 +145,7 @@ POSSIBLE: tuple[tuple[str, str, Scene, int], ...] = (
 LOOK_ALIKES: tuple[tuple[str, str, Scene, int], ...] = (
     ("D01", "the GPU computes meanwhile", lambda second: prepares_between_steps(second, 96.0), 60),
     ("D01", "an environment is played", plays_an_environment, 60),
+    ("D01", "an environment is played, and its return only printed", prints_a_return, 60),
     ("D01", "a little bookkeeping between steps", lambda second: measures_between_steps(second, 0.03), 60),
     ("D01", "a third of the time, in several functions", a_third_between, 60),
     ("D01", "a third of the time, and stacks show that it trains", seen_at(a_third_between, *_TRAINS), 60),

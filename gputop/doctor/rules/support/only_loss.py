@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 
 from gputop.doctor.evidence.rank_groups import RankGroup
-from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.rules.support import logged
 from gputop.doctor.rules.support.policies import learns_policy
-from gputop.losses import is_return, short_losses
+from gputop.losses import short_losses
 from gputop.snapshot import AUTOMATIC_PREFIX, Rank, is_training_loss, loss_metric, names_a_loss
 
 STRETCHES_MIN = 8
@@ -38,8 +37,7 @@ def only_loss(group: RankGroup) -> tuple[Rank, str] | None:
     own = {metric for metric in losses if not metric.startswith(AUTOMATIC_PREFIX)} or losses
     own = own or short_losses(rank.metrics)
     # If the target moves with the policy, a loss that grows or stays the same says nothing.
-    rewarded = learns_policy([rank]) or any(is_return(course.name or "") for course in facts_of(rank).printed or ())
-    if rewarded or name is None:
+    if learns_policy([rank]) or name is None:
         return None
     if len(own) > 1:
         total = next((metric for metric in sorted(own) if _TOTAL.fullmatch(metric)), None)
