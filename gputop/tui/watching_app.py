@@ -80,7 +80,8 @@ class WatchingApp(SparingApp):
     def take_in(self, *, is_answered: bool = False) -> bool:
         """Process what is waiting, and draw it; return whether more may be waiting for the next turn.
 
-        ``is_answered``: there are answers, which the screen draws itself. If they came alone, there is nothing else to draw.
+        ``is_answered``: the sampler has answered a question. The screen draws the answer itself, so that without a new
+        snapshot nothing is left to draw.
         """
         first = self.machine.latest is None
         arrived = self.machine.take_in()

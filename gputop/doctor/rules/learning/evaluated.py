@@ -115,7 +115,7 @@ def _far_above(group: RankGroup, course: Course, highest: float, training: Fact)
         "J05",
         "warning",
         "possible",
-        f"{course.name} stays {course.lowest / highest:.0f} times above the training loss, which falls",
+        f"{course.name} is always at least {course.lowest / highest:.0f} times the training loss, which falls",
         [Fact(f"{course.name} was {low} to {high} in {course.values} evaluations", course.lowest, course.source), training],
         "Not even an untrained model has such a loss on data like that of the training. The evaluation's data may not be "
         "prepared in the same way: scaling, normalization, a vocabulary, the order of columns. Or its loss is a sum.",

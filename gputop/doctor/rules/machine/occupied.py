@@ -48,7 +48,7 @@ def other_group(evidence: Evidence) -> dict[str, Judgement]:
                 continue
             found = _others(evidence, own, device)
             if group.virtual:
-                found = [(process, use) for process, use in found if _free_for_one(evidence, group, [process])]
+                found = [(process, use) for process, use in found if _free_for_twins(evidence, group, [process])]
             unknown = [process for process, use in found if _unmeasured(use)]
             found = [(process, use) for process, use in found if _counts(use)]
             if found:
@@ -122,9 +122,8 @@ def _is_given_its_gpus(process: Process) -> bool:
     return process.container is not None or any(name == "SLURM_JOB_ID" for name, _ in settings)
 
 
-def _free_for_one(evidence: Evidence, group: RankGroup, others: Collection[Process]) -> list[Device]:
-    """Return the free devices that runs of one script could have used, had each been given its own; none if there is another
-    script."""
+def _free_for_twins(evidence: Evidence, group: RankGroup, others: Collection[Process]) -> list[Device]:
+    """Return the free devices that other runs of the group's script could have used; none if another script is among them."""
     if not all(is_twin(group, process) for process in others):
         return []
     return _free_beside(evidence, group) or _hidden_by_one_mask(evidence, group, others)
@@ -165,10 +164,10 @@ def _shared(
     # Several runs of one script on one GPU are a sweep. It packs its runs, unless each could have taken a GPU of its own: one
     # mask for all is a choice, or a mistake.
     packed = not foreign and runs_same_script(group, process)
-    spare = _free_for_one(evidence, group, [item for item, _ in found])
+    spare = _free_for_twins(evidence, group, [item for item, _ in found])
     masked = bool(spare) and not _free_beside(evidence, group)
-    alone = packed and (masked or not spare)
-    severity: Severity = "error" if match is not None else "warning" if felt and not alone else "info"
+    on_purpose = packed and (masked or not spare)
+    severity: Severity = "error" if match is not None else "warning" if felt and not on_purpose else "info"
     free = spare or [other for other in evidence.free(group.pool) if other.uuid not in group.used]
     wanted = [*(other for other in group.pool if other.uuid in group.used and other.uuid != device.uuid), *free][
         : len(group.used)

@@ -229,7 +229,10 @@ class FastPath:
         self.mode = "fast"
 
     def takes(self, tensor: Any) -> bool:
-        """Take the loss that a backward begins on, and return True; return False if the full path must take it."""
+        """Take the loss that a backward begins on, and return True; return False if the full path must take it.
+
+        ``tensor`` is of torch's own class: its callers leave others to the full path.
+        """
         if self.loss is not None or self.in_backward:
             return False
         several = self._several

@@ -121,7 +121,7 @@ def test_work_of_one_rank_in_most_of_the_time_is_no_data_that_all_wait_for() -> 
     (finding,) = found(ranks(late, lambda second: Doing("backward")))
     assert finding.id == "F05"
     alone = {item.id for item in found(ranks(late))}
-    assert "D01" in alone, "of one rank, the same is for all"
+    assert "D01" in alone, "if there is only one rank, all of the run waits"
 
 
 def test_a_rank_that_prepares_its_data_is_named_if_the_others_wait_for_it() -> None:
