@@ -106,7 +106,7 @@ def same_losses(evidence: Evidence, group: RankGroup) -> Judgement:
     if run is None or run.connected is not True or not evidence.trains(group):
         return None
     alike = printed_alike(evidence, group)
-    if alike is None:
+    if alike is None or alike.values < VALUES_MIN:
         return None
     size = tracked.world(group)
     finding = tracked.about(
