@@ -19,8 +19,9 @@ from gputop.questions import Question
 from gputop.run_questions import RunsQuestion
 from gputop.snapshot import Snapshot
 from gputop.whereabouts.records import WhereQuestion
-from tests.hosts.machines.older_hosts import DEADLINE_S, Machine, Told, machine, python_of, reached
+from tests.hosts.machines.older_hosts import DEADLINE_S, Machine, Told, machine, reached
 from tests.hosts.test_traveling import PYTHON, marked
+from tests.pythons import python_of
 from tests.tracking.kit import eventually, home
 
 assert home

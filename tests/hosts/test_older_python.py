@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from gputop.hosts import older_python, traveling
-from tests.hosts.machines.older_hosts import python_of
 from tests.hosts.newer_names import NAMES, newer
+from tests.pythons import python_of
 
 NEWER_PYTHON = Path(__file__).with_name("newer_python.py")
 

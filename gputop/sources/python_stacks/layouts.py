@@ -54,6 +54,8 @@ class Layout:
     text_other: int
     bytes_length: int
     bytes_data: int
+    interpreter_next: int = 0
+    """The interpreter that was made before. The first one, whose main thread is the process's, has none."""
     type_at: int = 8
     frame_generator: int = 88
     """In 3.10, where a frame points to its generator."""
@@ -78,7 +80,7 @@ class _Places(NamedTuple):
 
 
 _DESCRIBED = {13: _Places(18, 27, 33, 66), 14: _Places(21, 30, 38, 76)}
-_INTERPRETERS_HEAD, _THREADS_HEAD = 4, 8
+_INTERPRETERS_HEAD, _INTERPRETER_NEXT, _THREADS_HEAD = 4, 7, 8
 _RELEASE_CANDIDATE = 0xC0
 """In a version's lowest byte. Before it, the order may still change."""
 
@@ -108,6 +110,7 @@ def _described(minor: int, data: bytes) -> Layout | None:
         return None  # the words are in another order, or texts are
     return Layout(
         runtime_interpreters=words[_INTERPRETERS_HEAD],
+        interpreter_next=words[_INTERPRETER_NEXT],
         interpreter_threads=words[_THREADS_HEAD],
         thread_next=words[at.thread + 2],
         thread_frame=words[at.thread + 4],

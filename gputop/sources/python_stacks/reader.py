@@ -21,7 +21,7 @@ OFF = "GPUTOP_STACKS"
 """With the value 0 in the environment of gputop, no stack is read."""
 CALLS_MAX = 200
 """A deeper stack is not read to its end."""
-_THREADS_MAX = 1024
+_LISTED_MAX = 1024
 _TEXT_MAX = 1024
 _TABLE_MAX_BYTES = 2**18
 _CODES_MAX = 512
@@ -92,13 +92,18 @@ class StackReader:
                 return None
 
     def _main_thread(self, known: Layout) -> int:
-        """Return the address of the oldest thread of the newest interpreter: usually the only one."""
-        thread = self._word(self._word(self._runtime + known.runtime_interpreters) + known.interpreter_threads)
-        for _ in range(_THREADS_MAX):
-            older = self._word(thread + known.thread_next)
-            if not older:
-                return thread
-            thread = older
+        """Return the address of the oldest thread of the oldest interpreter."""
+        interpreter = self._last(self._word(self._runtime + known.runtime_interpreters), known.interpreter_next)
+        return self._last(self._word(interpreter + known.interpreter_threads), known.thread_next)
+
+    def _last(self, first: int, following: int) -> int:
+        """Return the address of the last structure of a list. ``following``: where each points to the next one."""
+        at = first
+        for _ in range(_LISTED_MAX):
+            following_at = self._word(at + following)
+            if not following_at:
+                return at
+            at = following_at
         raise _TornError
 
     def _calls(self, known: Layout, thread: int) -> tuple[Call, ...]:
@@ -111,19 +116,24 @@ class StackReader:
                 return tuple(calls)
             data = self._read(frame, known.frame_bytes)
             if known.frame_owner is None or data[known.frame_owner] < MARKERS:
-                calls.append(self._call(known, data))
+                call = self._call(known, data)
+                if call is not None:
+                    calls.append(call)
             frame = _WORD.unpack_from(data, known.frame_previous)[0]
         if not calls or calls[-1].function not in _OUTERMOST:
             raise _TornError
         return tuple(calls)
 
-    def _call(self, known: Layout, frame: bytes) -> Call:
+    def _call(self, known: Layout, frame: bytes) -> Call | None:
+        """Return the call of a frame; None if only the interpreter's own code runs in it."""
         at = _WORD.unpack_from(frame, known.frame_code)[0] & ~TAGS
         head = self._read(at, known.code_bytes)
         first = _INT.unpack_from(head, known.code_first_line)[0]
         file, name, table = (
             _WORD.unpack_from(head, place)[0] for place in (known.code_file, known.code_name, known.code_lines)
         )
+        if not first and file == name:  # _Py_InitCleanup, which calls the __init__ of a class that has been called before
+            return None
         constant = struct.pack("<qQQQ", first, file, name, table)
         code = self._codes.get(at)
         if code is None or code.constant != constant:

@@ -6,7 +6,6 @@ import json
 import os
 import shlex
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from gputop.questions import Answer, Question
 from gputop.snapshot import Snapshot
 from gputop.wire import encode
 from tests import nvml_sim
-from tests.hosts.test_traveling import PYTHON, bare
+from tests.hosts.test_traveling import bare
 from tests.patience import DEADLINE_S
 from tests.real_processes import Processes
 from tests.tracking.kit import Home, eventually, home
@@ -48,17 +47,6 @@ for step in range(30):
     say(f"step {{step}} loss {{1 / (step + 1):.4f}}")
 idle()
 """
-
-
-def python_of(version: str) -> Path:
-    """Return a Python of this version, from the path or beside the one that runs the tests, as pyenv installs them."""
-    found = shutil.which(f"python{version}")
-    for path in [*PYTHON.parents[2].glob(f"{version}.*/bin/python{version}"), *([found] if found is not None else [])]:
-        ask = [path, "-c", "import ctypes, os, sys, zlib; print(os.path.realpath(sys.executable))"]
-        done = subprocess.run(ask, capture_output=True, text=True, check=False)
-        if done.returncode == 0:
-            return Path(done.stdout.strip())
-    pytest.skip(f"there is no Python {version} on this machine")
 
 
 def reached(folder: Path, python: Path, **environment: str) -> Transport:

@@ -1,4 +1,4 @@
-"""Stacks of Pythons that describe their structures, where none of them is installed: the structures are laid out here.
+"""Stacks of Pythons that describe their structures, laid out here: on every machine, and as no final release has them.
 
 The order of ``_Py_DebugOffsets`` is that of CPython's headers; the offsets in it are any.
 """

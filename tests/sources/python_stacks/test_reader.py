@@ -19,6 +19,7 @@ from gputop.sources.python_stacks import symbols
 from gputop.sources.python_stacks.lines import line_at
 from gputop.sources.python_stacks.reader import StackReader
 from gputop.whereabouts.records import Call
+from tests.pythons import SUPPORTED, python_of
 from tests.real_processes import Processes, as_nobody, eventually
 
 pytestmark = [
@@ -55,26 +56,18 @@ main()
 """
 
 
-def started(python: str, folder: Path) -> subprocess.Popen[str]:
+def started(python: Path, folder: Path) -> subprocess.Popen[str]:
     path = folder / "wörk.py"
     path.write_text(SCRIPT, encoding="utf-8")
-    process = subprocess.Popen([python, str(path)], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen([python, path], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     return process
 
 
-def pythons() -> list[str]:
-    """This interpreter, and each other version that pyenv has built here."""
-    versions = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    others = {path.parts[-3].rpartition(".")[0]: str(path) for path in versions.glob("3.1[0-4].*/bin/python3")}
-    others.pop(f"3.{sys.version_info.minor}", None)
-    return [sys.executable, *sorted(others.values())]
-
-
-@pytest.mark.parametrize("python", pythons(), ids=lambda path: "own" if path == sys.executable else Path(path).parts[-3])
-def test_a_stack_is_read_as_it_is(python: str, tmp_path: Path) -> None:
-    process = started(python, tmp_path)
+@pytest.mark.parametrize("version", SUPPORTED)
+def test_a_stack_is_read_as_it_is(version: str, tmp_path: Path) -> None:
+    process = started(python_of(version), tmp_path)
     try:
         reader = StackReader(process.pid)
         assert reader.can_read
