@@ -13,10 +13,12 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from gputop.sources.host import procfs
+from tests import left_behind
 from tests.fuzzing import DEFAULT_EXAMPLES, TIMES, examples
 from tests.order import dealt
 
 os.environ["GPUTOP_AUTO"] = "0"  # tests that train in this process record only what they log; set before torch is imported
+left_behind.watch()
 
 
 # A busy machine draws examples slowly and runs them slowly: neither says anything about a test.
