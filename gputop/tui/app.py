@@ -132,7 +132,7 @@ class GputopApp(WatchingApp):
         if getattr(self.screen, "NAME", None) == name:
             return
         if name in _OF_RUNS and self.view is not None and self.view.without_runs is not None:
-            self.notify(self.view.without_runs)
+            self.screen.notify(self.view.without_runs)
             return
         await self._show(OPENERS[name](self, self.view))
 
@@ -212,7 +212,7 @@ class GputopApp(WatchingApp):
         copyable: Callable[[], Copy | None] | None = getattr(self.screen, "copyable", None)
         found = copyable() if copyable is not None else None
         if found is None:
-            self.notify("There is nothing to copy here: choose a process, a GPU, a run or a finding.", timeout=4)
+            self.screen.notify("There is nothing to copy here: choose a process, a GPU, a run or a finding.", timeout=4)
             return
         self.copy_to_clipboard(found.text)
         self.notify(found.message(self.size.width - 3), timeout=4)

@@ -148,6 +148,6 @@ class HostsApp(GputopApp):
         self.on_host_chosen(HostChosen(message.host))
         self.view = self.machine.view(self.settings, paused=self._paused, own_cost=self._look_at_cost())
         if self.view is None:
-            self.notify(f"There is no reading of {message.host} yet.")
+            self.screen.notify(f"There is no reading of {message.host} yet.")
             return
         await self._show(DashboardScreen(self.keeper.layout, over_hosts=True))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from textual.screen import Screen
 
@@ -38,9 +38,6 @@ class Host(Protocol):
     def change_settings(self, settings: Settings) -> None:
         """Apply new settings at once."""
 
-    def notify(self, message: str, *, severity: Literal["information", "warning", "error"] = "information") -> None:
-        """Show a short message."""
-
 
 def _help(app: Host, view: View | None) -> AnyScreen | None:
     from gputop.tui.screens.help import HelpScreen
@@ -52,10 +49,12 @@ def _launch(app: Host, view: View | None) -> AnyScreen | None:
     from gputop.tui.screens.launch.screen import LaunchScreen
 
     if app.settings.readonly:
-        app.notify("gputop was started with --readonly: it starts nothing.", severity="warning")
+        app.screen.notify("gputop was started with --readonly: it starts nothing.", severity="warning")
         return None
     if app.remote is not None and app.over is None:
-        app.notify(f"This screen shows {app.remote}: gputop launches on this machine only, without -H.", severity="warning")
+        app.screen.notify(
+            f"This screen shows {app.remote}: gputop launches on this machine only, without -H.", severity="warning"
+        )
         return None
     return LaunchScreen(view, app.keeper.layout.recipe, app.over)
 
@@ -83,7 +82,7 @@ def _environment(app: Host, view: View | None) -> AnyScreen | None:
 
     process = chosen_process(app)
     if process is None:
-        app.notify("Choose a process first: Tab to the processes, then the arrow keys.")
+        app.screen.notify("Choose a process first: Tab to the processes, then the arrow keys.")
         return None
     return EnvironmentScreen(process, view)
 
@@ -98,11 +97,11 @@ def _stop(app: Host, view: View | None) -> AnyScreen | None:
     if view is not None and process is not None:
         return stop_question((process,), view)
     if getattr(app.screen, "all_filtered_out", False):  # the user looks at an empty table, and not at the run above it
-        app.notify("The filter keeps no process to stop. Esc clears it.")
+        app.screen.notify("The filter keeps no process to stop. Esc clears it.")
         return None
     if view is not None and run is not None:
         return stop_run(run, view)
-    app.notify("Choose a process or a run first.")
+    app.screen.notify("Choose a process or a run first.")
     return None
 
 
@@ -113,7 +112,7 @@ def _where(app: Host, view: View | None) -> AnyScreen | None:
     if isinstance(run, Run) and view is not None:  # a curve has only the ranks that write it; the processes have all ranks
         run = processes_of(run.run_id, view.snapshot) or run
     if run is None:
-        app.notify("Choose a run first. gputop where PID --py-spy asks about other processes.")
+        app.screen.notify("Choose a run first. gputop where PID --py-spy asks about other processes.")
         return None
     return WhereScreen(run, view)
 
@@ -123,12 +122,12 @@ def _profile(app: Host, view: View | None) -> AnyScreen | None:
 
     run = getattr(app.screen, "chosen_run", None)
     if app.settings.readonly:
-        app.notify(
+        app.screen.notify(
             "gputop was started with --readonly: it takes no profile, because a profile slows the training.", severity="warning"
         )
         return None
     if not isinstance(run, Run) or (view is not None and processes_of(run.run_id, view.snapshot) is not None):
-        app.notify("Choose a tracked run first: only a training that gputop tracks can be profiled.")
+        app.screen.notify("Choose a tracked run first: only a training that gputop tracks can be profiled.")
         return None
     return ProfileScreen(run, view)
 

@@ -183,7 +183,7 @@ class DoctorScreen(SubScreen):
             self.notify("There is no finding to copy.", timeout=4)
             return
         self.app.copy_to_clipboard(finding_text.plain_text(finding))
-        self.notify("Copied, if your terminal allows it (OSC 52).", timeout=4)
+        self.app.notify("Copied, if your terminal allows it (OSC 52).", timeout=4)
 
 
 def _key(finding: Finding, number: int) -> str:

@@ -13,9 +13,11 @@ from contextvars import Context
 
 from textual import events
 from textual.geometry import Region, Size
+from textual.notifications import Notify, SeverityLevel
 from textual.screen import Screen, ScreenResultType
 from textual.widget import Widget
 
+from gputop.terminal_text import printable
 from gputop.tui.terminal.private_textual import (
     can_settle,
     forget_removed_widgets,
@@ -27,6 +29,7 @@ from gputop.tui.terminal.private_textual import (
     refresh_quietly,
     release,
 )
+from gputop.tui.terminal.screen_notice import ScreenNotice
 
 ROUNDS = 3
 """Content sets heights, and heights set content: after this many layouts, the screen is shown as it is."""
@@ -59,6 +62,22 @@ class SettledScreen(Screen[ScreenResultType]):
         """
         # The current context refers to this screen.
         asyncio.get_running_loop().call_later(FREED_AFTER_S, _free, context=Context())
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = False,
+    ) -> None:
+        """Show a message about this screen for a moment, as plain text, and at most until the screen is closed or covered.
+
+        ``App.notify`` shows what is true beyond this screen, such as what was done.
+        """
+        shown_s = self.app.NOTIFICATION_TIMEOUT if timeout is None else timeout
+        self.app.post_message(Notify(ScreenNotice(printable(message), title, severity, shown_s, screen=self)))
 
     def take_size(self, size: Size) -> None:
         """Set classes for this size of the terminal; called before a layout."""

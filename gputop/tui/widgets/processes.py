@@ -120,7 +120,7 @@ class ProcessesPane(TypedFilter, ViewPane):
         found = [held.process for held in self._rows_shown if held is row or (row.kind == "run" and held.run is row.run)]
         tags = frozenset(process.key for process in found if process is not None)
         if not tags:
-            self.app.notify("Only processes can be tagged, and this row is not one.")
+            self.screen.notify("Only processes can be tagged, and this row is not one.")
         self._tagged = self._tagged - tags if tags <= self._tagged else self._tagged | tags
         # At once, not by a message: the second of two quick presses is for the next row.
         below = min(self._rows_shown.index(row) + 1, len(self._rows_shown) - 1)
@@ -187,7 +187,7 @@ class ProcessesPane(TypedFilter, ViewPane):
         elif row.device is not None:
             self.post_message(GpuOpened(row.device.uuid))
         else:
-            self.app.notify("The launcher of the processes below uses no GPU: nothing more is known about it.")
+            self.screen.notify("The launcher of the processes below uses no GPU: nothing more is known about it.")
 
     # The filter
 

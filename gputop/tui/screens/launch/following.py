@@ -152,7 +152,7 @@ class JobsScreen(SubScreen):
         self._asking_slurm = False
         for problem in event.problems:
             if problem != self._slurm_problem:
-                self.notify(problem, severity="warning", timeout=6)
+                self.app.notify(problem, severity="warning", timeout=6)
         self._slurm_problem = event.problems[-1] if event.problems else None
 
     @work(thread=True)

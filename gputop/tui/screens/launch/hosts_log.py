@@ -20,7 +20,7 @@ class HostsJobLog(JobLog):
 
     def action_next_rank(self) -> None:
         """Hosts send all output of a job together."""
-        self.notify("Over hosts, a log is shown whole.", timeout=4)
+        self.screen.notify("Over hosts, a log is shown whole.", timeout=4)
 
     def clear(self) -> None:
         """Start another log."""

@@ -261,6 +261,6 @@ class LaunchScreen(StartingScreen):
                 self.entries = entries.entries()
                 self._fill_recipes()
                 self._fill_form()
-                self.notify("The command is forgotten; its jobs stay.", timeout=4)
+                self.app.notify("The command is forgotten; its jobs stay.", timeout=4)
         except GputopError as error:
             self.notify(str(error), severity="warning", timeout=6)

@@ -138,7 +138,7 @@ class RunScreen(RunPanes):
         if isinstance(answer, RunsAnswer):
             self.stored.take(answer, self.view.history)
             if answer.problem:
-                self.app.notify(answer.problem, severity="warning")
+                self.notify(answer.problem, severity="warning")
             if self.is_current and (missing := self._missing_runs(self.view)) is not None:
                 self.post_message(Asked(missing))
             self._show_read(self.view)
@@ -192,7 +192,7 @@ class RunScreen(RunPanes):
         if self.marked.pop(self.run_id, None) is None and self.run_id:
             free = next((hue for hue in HUES if hue not in self.marked.values()), None)
             if free is None:
-                self.app.notify(f"{len(HUES)} runs are marked: more curves would be indistinguishable.")
+                self.notify(f"{len(HUES)} runs are marked: more curves would be indistinguishable.")
                 return
             self.marked[self.run_id] = free
         self.settle()
