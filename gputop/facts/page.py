@@ -57,7 +57,7 @@ its own names. |
 | `memory_peak_bytes`, `memory_allocated_bytes` | Memory on a CUDA device, once a second. |
 | `cuda/step_s`, `cuda/forward_s`, `cuda/backward_s`, `cuda/optimizer_s` | Times on the GPU, from CUDA events. |
 
-Of steps that take less than 50 ms, about 20 per second are recorded in full, at least one in 128, and the same ones on all
+Of steps that take less than 100 ms, about 10 per second are recorded in full, at least one in 128, and the same ones on all
 ranks. The others have only `loss`, `step_s`, `phase/data` and anything unusual, such as `phase/evaluation`, at a quarter of the
 cost. The facts `wrapper_calls` and `gradients` count the steps that were recorded in full; with gradient accumulation under
 DistributedDataParallel, they count all steps. Every step is recorded in full under nn.DataParallel, with an optimizer that does

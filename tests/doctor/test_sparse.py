@@ -11,7 +11,7 @@ from gputop.tracking.auto.training.pace import full_share, is_full
 from tests.doctor.scenes import pace
 from tests.doctor.scenes.base import Scene, ids, play
 
-QUICK_STEP_S = 0.002
+QUICK_STEP_S = 0.004
 TIMES = 64
 """A step of the scene becomes so many."""
 DENSE = ("step_s", "phase/data", "loss")

@@ -59,7 +59,7 @@ def test_ranks_of_different_pace_measure_the_same_steps() -> None:
 
 
 def test_slow_iterations_are_all_measured_and_quick_ones_often_enough() -> None:
-    assert steps_of(0.05, 100) == list(range(100))
+    assert steps_of(0.1, 100) == list(range(100))
     for step_s in (0.001, 0.002, 0.004, 0.01, 0.03):
         assert len(steps_of(step_s)) / (20_000 * step_s) >= FULL_PER_S / 2
 

@@ -12,7 +12,7 @@ import statistics
 from collections import deque
 from collections.abc import Sequence
 
-FULL_PER_S = 20.0
+FULL_PER_S = 10.0
 FULL_FROM_S = 1 / FULL_PER_S
 FULL_ONE_IN = 128
 """At least one iteration in this many is measured in full."""

@@ -167,7 +167,7 @@ class Training:
         torch.autograd.backward([self.loss()])
 
     def slow(self):
-        CLOCK.slept_s += 0.06
+        CLOCK.slept_s += 0.12
         self.plain()
 
     def new_rate(self):

@@ -35,7 +35,7 @@ for step, (inputs, targets) in enumerate(batches()):
     if step == last:
         break
     if kind == "slow":
-        time.sleep(0.06)
+        time.sleep(0.11)
     elif kind == "saves" and step % 50 == 49:
         torch.save([model.state_dict(), optimizer.state_dict()], path + ".pt")
 weights = b"".join(item.detach().numpy().tobytes() for item in model.state_dict().values())
