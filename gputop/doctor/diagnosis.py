@@ -15,7 +15,6 @@ from typing import ClassVar, NamedTuple
 from gputop.doctor.cases import Case, updated
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
-from gputop.doctor.evidence.turns import Turns
 from gputop.doctor.findings.finding import (
     EVIDENCE,
     STATES,
@@ -28,6 +27,7 @@ from gputop.doctor.findings.finding import (
 )
 from gputop.doctor.roots import explained, sort_key
 from gputop.doctor.rules import BY_ID, GROUP_RULES, MACHINE_RULES, Judgement, Rule, Suspicion
+from gputop.doctor.turns import Turns
 from gputop.doctor.undecided import knows_few_steps, undecided
 from gputop.errors import PLEASE_REPORT, describe_unexpected
 from gputop.history.interrupted import is_interrupted

@@ -14,7 +14,7 @@ from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.evidence import rounds, windows
 from gputop.doctor.evidence.first_steps import starting_run
 from gputop.doctor.evidence.rank_groups import Member, RankGroup
-from gputop.doctor.evidence.turns import JOBS_A_TURN, Turns
+from gputop.doctor.turns import JOBS_A_TURN, Turns
 from gputop.process import ProcessRank, ProcessRun
 from gputop.snapshot import Process, Snapshot
 from tests import samples
