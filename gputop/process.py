@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from gputop.whereabouts.records import Doing, RankPlace
+from gputop.whereabouts.records import Doing, Holdings, RankPlace
 from gputop.wire import AnswerLine
 
 ProcessKey: TypeAlias = "tuple[int, float | None]"
@@ -92,7 +92,7 @@ class Workers:
     pids: tuple[int, ...] = ()
 
 
-_FOR_DEBUGGERS = frozenset(("waits_for", "doing", "all_locked"))
+_FOR_DEBUGGERS = frozenset(("waits_for", "doing", "held", "all_locked"))
 """What the kernel shows only to whom it would let debug the process."""
 
 
@@ -168,6 +168,8 @@ class Process:
     doing: Doing | None = None
     """What the main thread of a Python that uses torch did when ``waits_for`` was read, by its stack; None
     for another user's process, and where the stack could not be read."""
+    held: Holdings | None = None
+    """What the code of an untracked training holds: models and loader, from its variables; None as for ``doing``."""
     in_rendezvous: bool | None = None
     """Whether multiprocessing spawned it with others, one of which listens for connections, and none of which computed then.
     On a later node (``stated``), none has to listen."""

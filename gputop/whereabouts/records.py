@@ -167,3 +167,57 @@ class Doing:
             return ""
         inside = f" in {self.function}" if self.function else ""
         return f"{self.line}{inside}{f': `{self.text}`' if self.text else ''}"
+
+
+FORWARD_MIN = 8
+"""Forward passes seen before a wrapper counts as never called (our choice)."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldLoader:
+    """The DataLoader of an untracked training, as its variables show it."""
+
+    name: str
+    """The variable's."""
+    dataset: str
+    """The data set's class."""
+    sampler: str
+    """The sampler's class."""
+    is_plain: bool
+    """Whether it is torch's own loader with one of torch's samplers for one process, and no data set that yields by itself."""
+    batch_size: int | None = None
+    shuffles: bool | None = None
+    replicas: int | None = None
+    """Among how many ranks a DistributedSampler divides the data; None: it is none."""
+    sampler_epoch: int | None = None
+    """The epoch that a DistributedSampler was given last; 0: none was."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldModels:
+    """The models of an untracked training, as its variables show them in a backward pass or an optimizer step."""
+
+    names: tuple[str, ...]
+    """Their classes, wrappers included."""
+    wrapper: str | None = None
+    """Class of the first that spreads a model over devices."""
+    replicates: bool = False
+    """Whether one of them exchanges gradients between ranks (DDP, FSDP)."""
+    evaluates: bool = False
+    """Whether all of them are in evaluation mode."""
+    differs: tuple[str, ...] = ()
+    """Kinds of layers that are in evaluation mode and work otherwise then: "BatchNorm", "dropout"."""
+    batch_norms: int = 0
+    """BatchNorm layers in training mode that normalize over the rows of this process alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holdings:
+    """What the code of an untracked training holds, as far as its variables show it."""
+
+    models: HeldModels | None = None
+    loader: HeldLoader | None = None
+    epoch: int | None = None
+    """Its own count of epochs, from a variable with such a name."""
+    calls_wrapper: bool | None = None
+    """Whether a wrapper that spreads models was called in some forward pass; None while too few were seen."""

@@ -15,11 +15,12 @@ from gputop.sources.host import procfs, procfs_activity
 from gputop.sources.host.process_cache import Facts, reread_after_s
 from gputop.sources.host.waits import FILE_LOCK, read_all_locked, read_lock_holder, read_waits_for
 from gputop.sources.host.workers import cores_allowed
-from gputop.whereabouts.records import Doing
+from gputop.whereabouts.records import Doing, Holdings
 
 if TYPE_CHECKING:
     from gputop.sources.python_stacks.reader import StackReader
     from gputop.sources.python_stacks.source_lines import SourceLines
+    from gputop.sources.python_stacks.survey import Survey
 
 READ_S = 2.0
 """How often to read disk counters and where the process sleeps."""
@@ -47,6 +48,7 @@ class Evidence:
         self.waits_read_s: float | None = None
         """When ``waits_for`` was read; None if that was the newest reading."""
         self.doing: Doing | None = None
+        self.held: Holdings | None = None
         self.all_locked: bool | None = None
         self.lock_held_by: int | None = None
         self.cores_allowed: int | None = None
@@ -55,6 +57,7 @@ class Evidence:
         self._stacks: StackReader | None = None
         self._has_stacks = True
         self._sources: SourceLines | None = None
+        self._survey: Survey | None = None
         self._due_s = 0.0
         self._waits_due_s = self._waits_at_s = 0.0
         self._slow_due_s = 0.0
@@ -66,15 +69,20 @@ class Evidence:
         """Until when ``read`` changes nothing of a process in the same state."""
         return 0.0 if self.waits_read_s is None else min(self._due_s, self._waits_due_s)
 
-    def read(self, facts: Facts, now_s: float, spread: float = 1.0, *, with_stack: bool = False) -> None:
-        """Read what is due. All intervals are multiplied by ``spread``. ``with_stack``: the Python stack, too."""
+    def read(
+        self, facts: Facts, now_s: float, spread: float = 1.0, *, with_stack: bool = False, with_variables: bool = False
+    ) -> None:
+        """Read what is due. All intervals are multiplied by ``spread``.
+
+        ``with_stack``: the Python stack, too. ``with_variables``: also what the code on it holds.
+        """
         if facts.stat.state in procfs.DEAD_STATES:
             return
         if now_s >= self._waits_due_s:
             self._waits_due_s = now_s + spread * WAITS_S
             self._waits_at_s, self.waits_read_s = now_s, None
             self.waits_for = facts.try_read(("waits_for",), read_waits_for) if facts.stat.state in "SD" else None
-            self.doing = self._read_stack(facts) if with_stack else None
+            self.doing = self._read_stack(facts, now_s, with_variables=with_variables) if with_stack else None
         else:
             self.waits_read_s = math.floor(100 * self._waits_at_s) / 100
         if now_s < self._due_s:
@@ -91,13 +99,14 @@ class Evidence:
         if slow or wrote >= WRITES_BYTES or self.files_written:
             self._read_files(facts)
 
-    def _read_stack(self, facts: Facts) -> Doing | None:
+    def _read_stack(self, facts: Facts, now_s: float, *, with_variables: bool) -> Doing | None:
         """Read what the main thread does. Of a process that waits for a disk, the memory may have to wait for it, too."""
         if not self._has_stacks or facts.stat.state not in "RS":
             return None
         # Imported with the first stack: most GPUs' processes are in a run that reports itself, or run no Python.
         from gputop.sources.python_stacks.reader import StackReader
         from gputop.sources.python_stacks.source_lines import SourceLines
+        from gputop.sources.python_stacks.survey import Survey
         from gputop.whereabouts.activities import doing, own_call
 
         if self._stacks is None:
@@ -111,7 +120,13 @@ class Evidence:
         own = own_call(calls)
         if self._sources is None:
             self._sources = SourceLines(facts.stat.pid, time.time() - facts.age_s)
-        return doing(calls, None if own is None else self._sources.text(own.path, own.line))
+        done = doing(calls, None if own is None else self._sources.text(own.path, own.line))
+        if with_variables:
+            if self._survey is None:
+                self._survey = Survey(self._stacks)
+            survey = self._survey
+            self.held = facts.try_read(("held",), lambda _: survey.look(calls, done.activity, now_s))
+        return done
 
     def _read_threads(self, facts: Facts) -> None:
         """Read whether all threads wait for each other, of a process that has used no CPU since the reading before."""

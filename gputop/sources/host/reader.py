@@ -35,6 +35,7 @@ HIDDEN_BY_HIDEPID = (
     *(
         "doing",
         "files_written",
+        "held",
         "in_rendezvous",
         "involuntary_switches",
         "lock_held_by",
@@ -213,7 +214,8 @@ class HostReader:
         self._refresh_details(life, now_s, spread)
         self._cache.torch_mapped(facts, now_s, spread)
         evidence, stat = life.evidence, facts.stat
-        evidence.read(facts, now_s, spread, with_stack=bool(facts.torch_mapped) and life.uid == os.geteuid())
+        with_stack = bool(facts.torch_mapped) and life.uid == os.geteuid()
+        evidence.read(facts, now_s, spread, with_stack=with_stack, with_variables=with_stack and run_id is None)
         threads = self._threads(life, bool(devices), now_s, spread)
         values = (
             pid,
@@ -256,6 +258,7 @@ class HostReader:
             evidence.files_written,
             self._unlisted.workers.of(pid),
             evidence.doing,
+            evidence.held,
             pid in self._unlisted.in_rendezvous,
             stated,
         )

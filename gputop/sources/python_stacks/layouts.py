@@ -47,6 +47,11 @@ class Layout:
     code_lines: int
     code_instructions: int | None
     """Where the instructions begin in a code object; None if frames contain a number of an instruction (3.10)."""
+    frame_globals: int
+    frame_locals: int
+    """Where the local variables begin."""
+    code_variables: tuple[int, ...]
+    """Names of the local variables: from 3.11 on in one tuple, before apart from those that closures share."""
     text_length: int
     text_state: int
     text_ascii: int
@@ -64,9 +69,9 @@ class Layout:
 _TEXT_OLD = {"text_length": 16, "text_state": 32, "text_ascii": 48, "text_other": 72, "bytes_length": 16, "bytes_data": 32}
 _TEXT = {**_TEXT_OLD, "text_ascii": 40, "text_other": 56}
 _KNOWN = {
-    10: Layout(32, 8, 8, 24, None, 112, 24, 32, 96, None, 176, 40, 104, 112, 120, None, **_TEXT_OLD),
-    11: Layout(40, 16, 8, 56, 8, 80, 48, 32, 56, 69, 192, 72, 112, 120, 136, 184, **_TEXT_OLD),
-    12: Layout(40, 72, 8, 56, 0, 80, 8, 0, 56, 70, 200, 68, 112, 120, 136, 192, **_TEXT),
+    10: Layout(32, 8, 8, 24, None, 112, 24, 32, 96, None, 176, 40, 104, 112, 120, None, 48, 352, (72, 88, 80), **_TEXT_OLD),
+    11: Layout(40, 16, 8, 56, 8, 80, 48, 32, 56, 69, 192, 72, 112, 120, 136, 184, 8, 72, (96,), **_TEXT_OLD),
+    12: Layout(40, 72, 8, 56, 0, 80, 8, 0, 56, 70, 200, 68, 112, 120, 136, 192, 24, 72, (96,), **_TEXT),
 }
 
 
@@ -80,6 +85,8 @@ class _Places(NamedTuple):
 
 
 _DESCRIBED = {13: _Places(18, 27, 33, 66), 14: _Places(21, 30, 38, 76)}
+_FRAME_GLOBALS = 24
+"""The only place that a description leaves out: after the code, the previous frame and the function."""
 _INTERPRETERS_HEAD, _INTERPRETER_NEXT, _THREADS_HEAD = 4, 7, 8
 _RELEASE_CANDIDATE = 0xC0
 """In a version's lowest byte. Before it, the order may still change."""
@@ -126,5 +133,8 @@ def _described(minor: int, data: bytes) -> Layout | None:
         code_lines=words[at.code + 4],
         code_first_line=words[at.code + 5],
         code_instructions=words[at.code + 9],
+        frame_globals=_FRAME_GLOBALS,
+        frame_locals=words[at.frame + 4],
+        code_variables=(words[at.code + 7],),
         **_TEXT,
     )

@@ -10,30 +10,31 @@ from __future__ import annotations
 import os
 import struct
 import sys
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from gputop.sources.python_stacks import symbols
+from gputop.sources.python_stacks.holdings import Variable, holdings
 from gputop.sources.python_stacks.layouts import GENERATOR, MARKERS, TAGS, Layout, layout
 from gputop.sources.python_stacks.lines import line_at
-from gputop.whereabouts.records import Call
+from gputop.sources.python_stacks.memory import Memory, TornError
+from gputop.sources.python_stacks.objects import Objects
+from gputop.whereabouts.records import Call, Holdings
 
 OFF = "GPUTOP_STACKS"
 """With the value 0 in the environment of gputop, no stack is read."""
 CALLS_MAX = 200
 """A deeper stack is not read to its end."""
 _LISTED_MAX = 1024
-_TEXT_MAX = 1024
 _TABLE_MAX_BYTES = 2**18
 _CODES_MAX = 512
-_WANTED = ("_PyRuntime", "PyCode_Type")
+_WANTED = ("_PyRuntime", "PyCode_Type", "PyUnicode_Type")
 _WORD = struct.Struct("<Q")
 _INT = struct.Struct("<i")
+_NOTHING = (TornError, struct.error, UnicodeDecodeError)
 _OUTERMOST = frozenset(("<module>", "_run_module_as_main"))
 """Where every stack of a main thread ends: another one was read while it changed."""
-
-
-class _TornError(Exception):
-    """What was read does not fit together."""
 
 
 @dataclass(slots=True)
@@ -47,6 +48,14 @@ class _Code:
     """Offset of an instruction, in bytes, -> its line."""
 
 
+class _Frame(NamedTuple):
+    """A frame on a stack: where it is, the bytes of its head, and its call."""
+
+    at: int
+    head: bytes
+    call: Call
+
+
 class StackReader:
     """Reads stacks of one process. Not thread-safe."""
 
@@ -56,20 +65,21 @@ class StackReader:
         Raises:
             OSError: it is gone, or the system does not let this user read it.
         """
-        self._pid = pid
         self._codes: dict[int, _Code] = {}
-        self._memory = -1
+        self._memory = Memory(pid)
         self._layout: Layout | None = None
         found = symbols.find(pid, _WANTED) if os.environ.get(OFF) != "0" else None
         if found is None:
             return
-        self._runtime, self._code_type = (found.addresses[name] for name in _WANTED)
+        self._runtime, self._code_type, text_type = (found.addresses[name] for name in _WANTED)
         self._old_lines = found.minor == 10
-        with _Opened(self):
+        with self._memory as memory:
             try:
-                self._layout = layout(found.minor, lambda size: self._read(self._runtime, size))
-            except (_TornError, struct.error):
-                self._layout = None
+                self._layout = layout(found.minor, lambda size: memory.read(self._runtime, size))
+            except (TornError, struct.error):
+                return
+        if self._layout is not None:
+            self._objects = Objects(memory, self._layout, found.minor, text_type)
 
     @property
     def can_read(self) -> bool:
@@ -85,49 +95,89 @@ class StackReader:
         known = self._layout
         if known is None:
             return None
-        with _Opened(self):
+        with self._memory:
             try:
-                return self._calls(known, self._main_thread(known))
-            except (_TornError, struct.error, UnicodeDecodeError):
+                return tuple(frame.call for frame in self._frames(known))
+            except _NOTHING:
                 return None
+
+    def read_holdings(self, is_own: Callable[[str], bool]) -> Holdings | None:
+        """Return what the code on the main thread's stack holds; None as above, or if it holds nothing of torch's.
+
+        Args:
+            is_own: Whether the file at a path is the user's own: only its variables are looked at.
+
+        Raises:
+            OSError: the process is gone, or cannot be read any more.
+        """
+        known = self._layout
+        if known is None:
+            return None
+        with self._memory:
+            try:
+                found = holdings(self._objects, self._variables(known, is_own))
+            except _NOTHING:
+                return None
+        return found if found.models is not None or found.loader is not None else None
+
+    def _variables(self, known: Layout, is_own: Callable[[str], bool]) -> Iterator[Variable]:
+        """Yield the variables of the user's own functions on the stack, innermost first, and of the module around them."""
+        for at, frame, call in self._frames(known):
+            if not is_own(call.path):
+                continue
+            if call.function == "<module>":
+                for name, place in self._objects.items(_WORD.unpack_from(frame, known.frame_globals)[0]):
+                    yield Variable(name, place)
+                continue
+            code = _WORD.unpack_from(frame, known.frame_code)[0] & ~TAGS
+            tuples = (self._memory.word(code + place) for place in known.code_variables)
+            names = [name for at_names in tuples for name in self._objects.elements(at_names)]
+            values = self._memory.read(at + known.frame_locals, 8 * len(names)) if names else b""
+            for name_at, (value,) in zip(names, _WORD.iter_unpack(values), strict=True):
+                place = value & ~TAGS
+                if place and self._objects.kind(place).name == "cell":
+                    place = self._memory.word(place + 16)
+                if place:
+                    yield Variable(self._objects.text(name_at), place)
 
     def _main_thread(self, known: Layout) -> int:
         """Return the address of the oldest thread of the oldest interpreter."""
-        interpreter = self._last(self._word(self._runtime + known.runtime_interpreters), known.interpreter_next)
-        return self._last(self._word(interpreter + known.interpreter_threads), known.thread_next)
+        interpreter = self._last(self._memory.word(self._runtime + known.runtime_interpreters), known.interpreter_next)
+        return self._last(self._memory.word(interpreter + known.interpreter_threads), known.thread_next)
 
     def _last(self, first: int, following: int) -> int:
         """Return the address of the last structure of a list. ``following``: where each points to the next one."""
         at = first
         for _ in range(_LISTED_MAX):
-            following_at = self._word(at + following)
+            following_at = self._memory.word(at + following)
             if not following_at:
                 return at
             at = following_at
-        raise _TornError
+        raise TornError
 
-    def _calls(self, known: Layout, thread: int) -> tuple[Call, ...]:
-        frame = self._word(thread + known.thread_frame)
+    def _frames(self, known: Layout) -> Sequence[_Frame]:
+        """Return the frames of the main thread, innermost first."""
+        frame = self._memory.word(self._main_thread(known) + known.thread_frame)
         if known.frame_indirect is not None:
-            frame = self._word(frame + known.frame_indirect)
-        calls: list[Call] = []
+            frame = self._memory.word(frame + known.frame_indirect)
+        frames: list[_Frame] = []
         while frame:
-            if len(calls) >= CALLS_MAX:
-                return tuple(calls)
-            data = self._read(frame, known.frame_bytes)
+            if len(frames) >= CALLS_MAX:
+                return frames
+            data = self._memory.read(frame, known.frame_bytes)
             if known.frame_owner is None or data[known.frame_owner] < MARKERS:
                 call = self._call(known, data)
                 if call is not None:
-                    calls.append(call)
+                    frames.append(_Frame(frame, data, call))
             frame = _WORD.unpack_from(data, known.frame_previous)[0]
-        if not calls or calls[-1].function not in _OUTERMOST:
-            raise _TornError
-        return tuple(calls)
+        if not frames or frames[-1].call.function not in _OUTERMOST:
+            raise TornError
+        return frames
 
     def _call(self, known: Layout, frame: bytes) -> Call | None:
         """Return the call of a frame; None if only the interpreter's own code runs in it."""
         at = _WORD.unpack_from(frame, known.frame_code)[0] & ~TAGS
-        head = self._read(at, known.code_bytes)
+        head = self._memory.read(at, known.code_bytes)
         first = _INT.unpack_from(head, known.code_first_line)[0]
         file, name, table = (
             _WORD.unpack_from(head, place)[0] for place in (known.code_file, known.code_name, known.code_lines)
@@ -138,8 +188,8 @@ class StackReader:
         code = self._codes.get(at)
         if code is None or code.constant != constant:
             if _WORD.unpack_from(head, known.type_at)[0] != self._code_type:
-                raise _TornError
-            code = _Code(constant, sys.intern(self._text(known, file)), sys.intern(self._text(known, name)))
+                raise TornError
+            code = _Code(constant, sys.intern(self._objects.text(file)), sys.intern(self._objects.text(name)))
             if len(self._codes) >= _CODES_MAX:
                 self._codes.clear()
             self._codes[at] = code
@@ -156,44 +206,8 @@ class StackReader:
             is_generator = frame[known.frame_owner] == GENERATOR
         return Call(code.path, line, code.function, is_generator)
 
-    def _text(self, known: Layout, at: int) -> str:
-        head = self._read(at, known.text_other)
-        length, state = _WORD.unpack_from(head, known.text_length)[0], head[known.text_state]
-        width, is_compact, is_ascii = state >> 2 & 7, state >> 5 & 1, state >> 6 & 1
-        if length > _TEXT_MAX or not is_compact or width not in (1, 2, 4):
-            raise _TornError
-        data = self._read(at + (known.text_ascii if is_ascii else known.text_other), length * width) if length else b""
-        return data.decode({1: "latin-1", 2: "utf-16-le", 4: "utf-32-le"}[width])
-
     def _bytes(self, known: Layout, at: int) -> bytes:
-        length = self._word(at + known.bytes_length)
+        length = self._memory.word(at + known.bytes_length)
         if length > _TABLE_MAX_BYTES:
-            raise _TornError
-        return self._read(at + known.bytes_data, length) if length else b""
-
-    def _word(self, at: int) -> int:
-        return int(_WORD.unpack(self._read(at, 8))[0])
-
-    def _read(self, at: int, size: int) -> bytes:
-        if not 0 < at < 2**63 - size:
-            raise _TornError
-        try:
-            data = os.pread(self._memory, size, at)
-        except OSError:  # no memory there
-            raise _TornError from None
-        if len(data) != size:
-            raise _TornError
-        return data
-
-
-class _Opened:
-    """The memory of the process, open for as long as it is read."""
-
-    def __init__(self, reader: StackReader) -> None:
-        self._reader = reader
-
-    def __enter__(self) -> None:
-        self._reader._memory = os.open(f"/proc/{self._reader._pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._reader._memory)
+            raise TornError
+        return self._memory.read(at + known.bytes_data, length) if length else b""

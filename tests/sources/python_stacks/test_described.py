@@ -90,7 +90,7 @@ def described(version: int = FINAL, free_threaded: int = 0, shift: int = 0) -> d
 def reader(
     monkeypatch: pytest.MonkeyPatch, memory: Memory, frame: int, words: Mapping[int, int], minor: int = 14
 ) -> StackReader:
-    addresses = {"_PyRuntime": memory.runtime(frame, words), "PyCode_Type": memory.code_type}
+    addresses = {"_PyRuntime": memory.runtime(frame, words), "PyCode_Type": memory.code_type, "PyUnicode_Type": 0}
     monkeypatch.setattr(symbols, "find", lambda pid, wanted: symbols.Interpreter(minor, addresses))
     return StackReader(os.getpid())
 

@@ -1,0 +1,157 @@
+"""What the code of a training holds: its models and the loader of its batches, found among its variables.
+
+Looks only at the types of variables and at a few attributes that torch gives its own classes. Which variable is the training
+loader is decided by elimination: what is named for an evaluation is not; if several are left, there is no answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from gputop.sources.python_stacks.memory import TornError
+from gputop.sources.python_stacks.objects import Kind, Objects
+from gputop.whereabouts.records import HeldLoader, HeldModels, Holdings
+
+_EVALUATES = re.compile(
+    r"val|test|eval|dev(?!ice)|hold_?out|infer|pred|query|calib|teacher|target|ema|reference|frozen", re.IGNORECASE
+)
+_LOADER, _MODULE = "torch.DataLoader", "torch.Module"
+_REPLICATES = frozenset(("torch.DistributedDataParallel", "torch.FullyShardedDataParallel", "torch.FSDPModule"))
+_WRAPPERS = _REPLICATES | {"torch.DataParallel", "deepspeed.DeepSpeedEngine"}
+_NORMALIZES, _SYNCHRONIZES, _DROPS = "torch._BatchNorm", "torch.SyncBatchNorm", "torch._DropoutNd"
+_LOSSES = frozenset(("torch._Loss",))
+_MODULES_MAX = 400
+"""Modules of a model among which layers are searched that differ in evaluation mode."""
+_VARIABLES_MAX = 2000
+_PLAIN_SAMPLERS = frozenset(("torch.RandomSampler", "torch.SequentialSampler"))
+
+
+class Variable(NamedTuple):
+    """A variable of the user's own code, and where its value is."""
+
+    name: str
+    at: int
+
+
+class _Found(NamedTuple):
+    variable: Variable
+    kind: Kind
+
+
+def holdings(objects: Objects, variables: Iterable[Variable]) -> Holdings:
+    """Return what the ``variables`` of the code around a backward pass or an optimizer step hold. Its memory must be open."""
+    loaders: dict[int, _Found] = {}
+    models: dict[int, _Found] = {}
+    epochs: list[int] = []
+    for found in _with_attributes(objects, variables):
+        variable, kind = found
+        if _LOADER in kind.bases:
+            loaders.setdefault(variable.at, found)
+        elif _MODULE in kind.bases and not kind.bases & _LOSSES:
+            models.setdefault(variable.at, found)
+        elif kind.name == "int" and variable.name in ("epoch", "ep", "current_epoch", "epoch_idx", "cur_epoch"):
+            value = objects.value(variable.at)
+            epochs += [value] if isinstance(value, int) else []
+    return Holdings(_models(objects, models.values()), _loader(objects, loaders.values()), max(epochs, default=None))
+
+
+def _with_attributes(objects: Objects, variables: Iterable[Variable]) -> Iterator[_Found]:
+    """Yield the variables with their types, and the attributes of the objects whose methods run."""
+    seen: set[int] = set()
+    for number, variable in enumerate(variables):
+        if number >= _VARIABLES_MAX:
+            return
+        try:
+            kind = objects.kind(variable.at)
+            yield _Found(variable, kind)
+            if variable.name == "self" and variable.at not in seen and not kind.bases & {_MODULE, _LOADER}:
+                seen.add(variable.at)
+                for name, at in objects.attributes(variable.at).items():
+                    yield _Found(Variable(name, at), objects.kind(at))
+        except (TornError, UnicodeDecodeError):
+            continue  # a variable that changes meanwhile
+
+
+def _loader(objects: Objects, found: Iterable[_Found]) -> HeldLoader | None:
+    """Return the only loader that is not named for an evaluation; None if there are several, or none."""
+    training = [item for item in found if not _EVALUATES.search(item.variable.name)]
+    if len(training) != 1:
+        return None
+    (name, at), kind = training[0]
+    attributes = objects.attributes(at)
+    dataset, sampler = attributes.get("dataset"), attributes.get("sampler")
+    if dataset is None or sampler is None:
+        return None
+    sampled, drawn, data = objects.kind(sampler), objects.attributes(sampler), objects.kind(dataset)
+    batches = attributes.get("batch_sampler")
+    plain = kind.name == "DataLoader" and batches is not None and objects.kind(batches).name == "BatchSampler"
+    plain = plain and bool(sampled.bases & _PLAIN_SAMPLERS) and "torch.IterableDataset" not in data.bases
+    distributed = "torch.DistributedSampler" in sampled.bases
+    return HeldLoader(
+        name,
+        dataset=data.name,
+        sampler=sampled.name,
+        is_plain=plain,
+        batch_size=_whole(objects, attributes, "batch_size"),
+        shuffles=_flag(objects, drawn, "shuffle") if distributed else sampled.name == "RandomSampler" if plain else None,
+        replicas=_whole(objects, drawn, "num_replicas") if distributed else None,
+        sampler_epoch=_whole(objects, drawn, "epoch") if distributed else None,
+    )
+
+
+def _models(objects: Objects, found: Iterable[_Found]) -> HeldModels | None:
+    """Return what is known of the models that are not named for an evaluation; None if there are none."""
+    own = [item for item in found if not _EVALUATES.search(item.variable.name)]
+    if not own:
+        return None
+    wrappers = [item for item in own if item.kind.bases & _WRAPPERS]
+    inner = {place for item in own for _, place in _modules(objects, item.variable.at, 1)}
+    outermost = [item for item in own if item.variable.at not in inner]
+    modes = [_flag(objects, objects.attributes(item.variable.at), "training") for item in outermost]
+    layers = [layer for item in outermost for layer in _layers(objects, item.variable.at)]
+    return HeldModels(
+        names=tuple(sorted({item.kind.name for item in outermost})),
+        wrapper=wrappers[0].kind.name if wrappers else None,
+        replicates=any(item.kind.bases & _REPLICATES for item in own),
+        evaluates=bool(modes) and all(mode is False for mode in modes),
+        differs=tuple(
+            sorted({"BatchNorm" if normalizes else "dropout" for normalizes, _, trains in layers if trains is False})
+        ),
+        batch_norms=sum(normalizes and not synced and trains is True for normalizes, synced, trains in layers),
+    )
+
+
+def _layers(objects: Objects, at: int) -> Iterator[tuple[bool, bool, bool | None]]:
+    """Yield the layers of a model that work otherwise in evaluation mode.
+
+    Of each: whether it is BatchNorm, else it is dropout; whether it is synchronized; and whether it is in training mode.
+    """
+    for kind, place in _modules(objects, at, _MODULES_MAX):
+        if kind.bases & {_NORMALIZES, _DROPS}:
+            trains = _flag(objects, objects.attributes(place), "training")
+            yield _NORMALIZES in kind.bases, _SYNCHRONIZES in kind.bases, trains
+
+
+def _modules(objects: Objects, at: int, most: int) -> Iterator[tuple[Kind, int]]:
+    """Yield the modules inside a module, with their types, the nearest first, of itself and at most ``most`` - 1 others."""
+    waiting, seen = [at], 0
+    while waiting and seen < most:
+        seen += 1
+        place = objects.attributes(waiting.pop(0)).get("_modules")
+        for _, inner in objects.items(place) if place is not None else ():
+            kind = objects.kind(inner)
+            if _MODULE in kind.bases:
+                yield kind, inner
+                waiting.append(inner)
+
+
+def _whole(objects: Objects, attributes: Mapping[str, int], name: str) -> int | None:
+    value = objects.value(attributes[name]) if name in attributes else None
+    return value if isinstance(value, int) else None
+
+
+def _flag(objects: Objects, attributes: Mapping[str, int], name: str) -> bool | None:
+    value = _whole(objects, attributes, name)
+    return None if value is None else value != 0

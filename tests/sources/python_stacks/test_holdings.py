@@ -1,0 +1,291 @@
+"""What a training holds, read from the variables of real processes: by classes named as torch's, and torch's own."""
+
+from __future__ import annotations
+
+import random
+import struct
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gputop.sources.python_stacks.holdings import Variable, holdings
+from gputop.sources.python_stacks.layouts import layout
+from gputop.sources.python_stacks.memory import Memory, TornError
+from gputop.sources.python_stacks.objects import Objects
+from gputop.sources.python_stacks.reader import StackReader
+from gputop.sources.python_stacks.survey import LOOK_S, Survey
+from gputop.whereabouts.activities import is_library
+from gputop.whereabouts.records import FORWARD_MIN, Call, HeldLoader, HeldModels, Holdings
+from tests.pythons import SUPPORTED, python_of
+from tests.real_processes import eventually
+
+pytestmark = [
+    pytest.mark.interpreter,
+    pytest.mark.skipif(sys.maxsize < 2**32 or sys.version_info >= (3, 15), reason="no known layout of this Python"),
+]
+CLASSES = """\
+import time
+
+
+def of_torch(name, *bases):
+    return type(name, bases or (object,), {"__module__": "torch.somewhere"})
+
+
+def new(kind, **attributes):
+    made = kind()
+    for name, value in attributes.items():
+        setattr(made, name, value)
+    return made
+
+
+Module, DataLoader, BatchSampler = of_torch("Module"), of_torch("DataLoader"), of_torch("BatchSampler")
+DDP, Loss = of_torch("DistributedDataParallel", Module), of_torch("CrossEntropyLoss", of_torch("_Loss", Module))
+Norm = of_torch("BatchNorm1d", of_torch("_BatchNorm", Module))
+Synced, Dropout = of_torch("SyncBatchNorm", Norm.__bases__[0]), of_torch("Dropout", of_torch("_DropoutNd", Module))
+Distributed, Random, Sequential = of_torch("DistributedSampler"), of_torch("RandomSampler"), of_torch("SequentialSampler")
+Iterable = of_torch("IterableDataset")
+
+
+class Net(Module):
+    pass
+
+
+class Photos:
+    pass
+
+
+class Endless(Iterable):
+    pass
+
+
+def module(kind, training=True, **inner):
+    return new(kind, training=training, _parameters={}, _modules=inner)
+
+
+def loader(sampler, dataset=Photos(), batch_sampler=None, kind=DataLoader, batch_size=32):
+    made = new(kind, dataset=dataset, num_workers=2, batch_size=batch_size, sampler=sampler)
+    made.batch_sampler = BatchSampler() if batch_sampler is None else batch_sampler
+    return made
+
+
+def wait():
+    print("ready", flush=True)
+    while True:
+        time.sleep(0.01)
+
+
+"""
+PLAIN = HeldLoader("train_loader", "Photos", "RandomSampler", is_plain=True, batch_size=32, shuffles=True)
+CASES = {
+    "in a function": (
+        "def main(net, train_loader, val_loader):\n    for epoch in range(3, 9):\n        wait()\n"
+        "main(module(Net), loader(Random()), loader(Sequential()))",
+        Holdings(HeldModels(("Net",)), PLAIN, 3),
+    ),
+    "in a module": (
+        "net, train_loader, criterion, epoch = module(Net), loader(Random()), module(Loss), 2**40\nwait()",
+        Holdings(HeldModels(("Net",)), PLAIN, 2**40),
+    ),
+    "in a closure": (
+        "def main():\n    net, train_loader = module(Net), loader(Random())\n"
+        "    def step():\n        wait()\n        return net, train_loader\n    step()\nmain()",
+        Holdings(HeldModels(("Net",)), PLAIN),
+    ),
+    "in a trainer": (
+        "class Trainer:\n    def __init__(self):\n        self.net, self.train_loader = module(Net), loader(Random())\n"
+        "        self.val_loader = loader(Sequential())\n    def fit(self):\n        wait()\nTrainer().fit()",
+        Holdings(HeldModels(("Net",)), PLAIN),
+    ),
+    "in a trainer with slots": (
+        "class Trainer:\n    __slots__ = ('net',)\n    def fit(self, train_loader):\n        wait()\n"
+        "Trainer().fit(loader(Random()))",
+        Holdings(None, PLAIN),
+    ),
+    "in a wrapper, with a divided loader": (
+        "net = module(Net, norm=module(Norm), inner=module(Net, norm=module(Norm), synced=module(Synced)))\n"
+        "ddp = module(DDP, module=net)\nlast = module(DDP, module=net)\n"
+        "dl = loader(new(Distributed, shuffle=True, num_replicas=4, rank=1, epoch=7))\nwait()",
+        Holdings(
+            HeldModels(("DistributedDataParallel",), "DistributedDataParallel", replicates=True, batch_norms=4),
+            HeldLoader("dl", "Photos", "DistributedSampler", False, 32, shuffles=True, replicas=4, sampler_epoch=7),
+        ),
+    ),
+    "in evaluation mode": (
+        "net = module(Net, False, drop=module(Dropout, False), norm=module(Norm, False))\nwait()",
+        Holdings(HeldModels(("Net",), evaluates=True, differs=("BatchNorm", "dropout"))),
+    ),
+    "with one of two models in evaluation mode": (
+        "first, second = module(Net, False, drop=module(Dropout, False)), module(Net)\nteacher = module(Net, False)\nwait()",
+        Holdings(HeldModels(("Net",), differs=("dropout",))),
+    ),
+    "with two loaders": (
+        "a, b = loader(Random()), loader(Random())\nnet = module(Net)\nwait()",
+        Holdings(HeldModels(("Net",))),
+    ),
+    "with a loader of another kind": (
+        "train_loader = loader(Random(), kind=type('Own', (DataLoader,), {'__module__': 'torch.x'}))\nwait()",
+        Holdings(None, HeldLoader("train_loader", "Photos", "RandomSampler", is_plain=False, batch_size=32)),
+    ),
+    "with a stream": (
+        "train_loader = loader(Sequential(), Endless(), batch_size=None)\nwait()",
+        Holdings(None, HeldLoader("train_loader", "Endless", "SequentialSampler", is_plain=False)),
+    ),
+    "with batches of its own": (
+        "train_loader = loader(Sequential(), batch_sampler=new(type('Buckets', (), {})))\nwait()",
+        Holdings(None, HeldLoader("train_loader", "Photos", "SequentialSampler", is_plain=False, batch_size=32)),
+    ),
+    "with a dictionary that has lost keys": (
+        "net = module(Net)\nfor number in range(300):\n    setattr(net, f'größe{number}', number)\n"
+        "for number in range(290):\n    delattr(net, f'größe{number}')\nnet.training = False\nwait()",
+        Holdings(HeldModels(("Net",), evaluates=True)),
+    ),
+    "nothing of torch's": ("epoch, names, value = 3, ['a'], -5\nwait()", None),
+}
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Any:
+    """Start a script with an interpreter, and return its process once it is ready."""
+    children = []
+
+    def start(code: str, python: str | Path = sys.executable) -> subprocess.Popen[str]:
+        path = tmp_path / f"train{len(children)}.py"
+        path.write_text(code, encoding="utf-8")
+        children.append(subprocess.Popen([python, str(path)], stdout=subprocess.PIPE, text=True))
+        assert children[-1].stdout is not None
+        assert children[-1].stdout.readline() == "ready\n"
+        return children[-1]
+
+    yield start
+    for child in children:
+        child.kill()
+        child.wait()
+
+
+def held_by(process: subprocess.Popen[str]) -> Holdings | None:
+    """What it holds; a stack that changes while it is read shows nothing, so it may take several looks."""
+    reader = StackReader(process.pid)
+    eventually(reader.read, lambda calls: calls is not None and any(call.function == "wait" for call in calls), 0.01)
+    for _ in range(50):
+        found = reader.read_holdings(lambda path: not is_library(path))
+        if found is not None:
+            break
+    return found
+
+
+@pytest.mark.parametrize("version", SUPPORTED)
+def test_what_is_held_is_read_as_it_is(version: str, started: Callable[..., Any]) -> None:
+    python = python_of(version)
+    found = {name: held_by(started(CLASSES + code, python)) for name, (code, _) in CASES.items()}
+    assert found == {name: expected for name, (_, expected) in CASES.items()}
+
+
+TORCH = """\
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+data = TensorDataset(torch.randn(64, 4))
+train_loader, val_loader = DataLoader(data, batch_size=8, shuffle=True), DataLoader(data, batch_size=8)
+model = nn.DataParallel(nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Dropout(0.1)))
+criterion = nn.MSELoss()
+
+
+def wait():
+    print("ready", flush=True)
+    while True:
+        pass
+
+
+for epoch in range(2, 9):
+    for (x,) in train_loader:
+        criterion(model(x), x).backward()
+        model.eval()
+        wait()
+"""
+
+
+def test_what_torch_makes_is_known(started: Callable[..., Any]) -> None:
+    pytest.importorskip("torch")
+    assert held_by(started(TORCH)) == Holdings(
+        HeldModels(("DataParallel",), "DataParallel", evaluates=True, differs=("BatchNorm", "dropout")),
+        HeldLoader("train_loader", "TensorDataset", "RandomSampler", is_plain=True, batch_size=8, shuffles=True),
+        epoch=2,
+    )
+
+
+class Noise(Memory):
+    """Memory in which anything may be, and which refuses some of what it is asked for."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(0)
+        self._random = random.Random(seed)
+
+    def read(self, at: int, size: int) -> bytes:
+        if self._random.random() < 0.02 or size > 2**20:
+            raise TornError
+        words = [
+            self._random.choice((0, 1, 3, 8, 64, at, 2**40, 2**63, self._random.getrandbits(64))) for _ in range(size // 8 + 1)
+        ]
+        return struct.pack(f"<{len(words)}Q", *words)[:size]
+
+
+@given(st.integers(), st.sampled_from((10, 11, 12)))
+@settings(max_examples=200, deadline=None)
+def test_memory_that_changes_is_given_up(seed: int, minor: int) -> None:
+    known = layout(minor, lambda size: b"")
+    assert known is not None
+    objects = Objects(Noise(seed), known, minor, 64)
+    names = ("self", "model", "train_loader", "epoch")
+    # What ``StackReader`` takes for "nothing was read".
+    with suppress(TornError, struct.error, UnicodeDecodeError):
+        holdings(objects, [Variable(name, 4096 * place) for place, name in enumerate(names, 1)])
+
+
+class Kept(StackReader):
+    """A reader whose variables are given, and that counts how often it is asked."""
+
+    def __init__(self, held: Holdings | None) -> None:
+        self.held, self.asked = held, 0
+
+    def read_holdings(self, is_own: Callable[[str], bool]) -> Holdings | None:
+        self.asked += 1
+        assert is_own("/home/user/train.py")
+        assert not is_own("/usr/lib/python3.11/queue.py")
+        return self.held
+
+
+OWN = Call("/home/user/train.py", 7, "main")
+THROUGH = (OWN, Call("/x/site-packages/torch/nn/parallel/distributed.py", 1600, "forward"), OWN)
+HELD = Holdings(HeldModels(("Net",)))
+
+
+def test_variables_are_looked_at_while_a_step_computes_and_seldom() -> None:
+    reader = Kept(HELD)
+    survey = Survey(reader)
+    assert survey.look((OWN,), "evaluation", 0.0) is None
+    assert survey.look((OWN,), "forward", 1.0) is None
+    assert survey.look((OWN,), "backward", 2.0) == HELD
+    assert survey.look((OWN,), "optimizer", 1.9 + LOOK_S) == HELD
+    assert reader.asked == 1
+    reader.held = None
+    assert survey.look((OWN,), "optimizer", 2.0 + LOOK_S) == HELD, "what could not be read again is as it was"
+    assert reader.asked == 2
+
+
+def test_a_wrapper_is_called_or_not_only_after_enough_forward_passes() -> None:
+    survey = Survey(Kept(HELD))
+    for second in range(2 * FORWARD_MIN):
+        assert survey.look((OWN,), "forward", second) is None, "before the first step, it may evaluate"
+    survey.look((OWN,), "backward", 20.0)
+    found = [survey.look((OWN,), "forward", 21.0) for _ in range(FORWARD_MIN)]
+    assert [getattr(item, "calls_wrapper", "") for item in found] == [None] * (FORWARD_MIN - 1) + [False]
+    assert getattr(survey.look(THROUGH, "forward", 22.0), "calls_wrapper", None) is True
+    assert getattr(survey.look((OWN,), "forward", 23.0), "calls_wrapper", None) is True, "once is enough"
