@@ -14,6 +14,7 @@ from gputop.doctor.evidence.device_history import DeviceHistory
 from gputop.doctor.evidence.device_loads import LOAD_SPAN_MIN_S, DeviceLoads, Load
 from gputop.doctor.evidence.doings import Doings
 from gputop.doctor.evidence.group_past import GroupPast
+from gputop.doctor.evidence.held import HeldPast
 from gputop.doctor.evidence.memory_growth import MemoryGrowth
 from gputop.doctor.evidence.paces import Paces
 from gputop.doctor.evidence.process_past import ProcessPast
@@ -68,6 +69,7 @@ class Evidence:
         self.history = DeviceHistory()
         self.still = Stillness()
         self.doings = Doings()
+        self.held = HeldPast()
         self.past = GroupPast()
         self.memory_growth = MemoryGrowth()
         self.memo: dict[str, Any] = {}
@@ -97,6 +99,7 @@ class Evidence:
             ("the history of the devices", self.history.observe),
             ("the hang times", self.still.observe),
             ("the stacks", self.doings.observe),
+            ("the variables", self.held.observe),
             ("the memory of processes", self.memory_growth.observe),
             ("the runs", self._observe_runs),
             ("the metrics", self._observe_points),

@@ -14,6 +14,7 @@ from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.rules.ddp.alike import VALUES_MIN, same_losses
 from gputop.doctor.rules.ddp.by_hand import divides_by_hand, equal_losses, may_divide
 from gputop.doctor.rules.ddp.on_purpose import settings_differ
+from gputop.doctor.rules.ddp.variables import EPOCHS_LIKELY, OWN_PART, keeps_its_order, reads_everything
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import SELDOM_S, Judgement, Rule, Suspicion
 from gputop.facts.setup import Loader, Sampler
@@ -27,7 +28,6 @@ DISTINCT_MIN = 3
 UNDIVIDED = ("RandomSampler", "SequentialSampler", "WeightedRandomSampler", "SubsetRandomSampler")
 PLAIN_LOADERS = ("DataLoader",)
 """Accelerate, Lightning and others provide their own loader types, or insert a sampler that divides the data."""
-_OWN_PART = ("subset", "shard", "split", "part", "local", "rank", "worker", "iterable", "mapped")
 _SAMPLER = """\
 sampler = DistributedSampler(dataset, shuffle=True)
 loader = DataLoader(dataset, batch_size={size}, sampler=sampler, shuffle=False)
@@ -40,8 +40,9 @@ def same_batches(evidence: Evidence, group: RankGroup) -> Judgement:
     size = tracked.world(group)
     if size < 2:
         return None
-    if group.run is None and (found := same_losses(evidence, group)) is not None:
-        return found
+    outside = same_losses(evidence, group) or reads_everything(evidence, group, _SAMPLER) if group.run is None else None
+    if outside is not None:
+        return outside
     if tracked.unseen_ranks(evidence, group):
         return tracked.untracked("C05", group, "The samples that each rank reads are not visible from outside.")
     ranks = tracked.ranks_of(group)
@@ -67,14 +68,15 @@ C05 = Rule(
     title="All ranks read the whole data set",
     severities=("error", "warning"),
     confidences=("certain", "likely", "possible"),
-    needs=("journal: batches, sampler, loader, process_group", "the run's output"),
+    needs=("journal: batches, sampler, loader, process_group", "/proc: variables", "the run's output"),
     window_s=3.0,
     every_s=SELDOM_S,
     threshold=(
         f"equal checksums on all ranks in {EQUAL_STEPS_MIN} consecutive steps; or a sampler that does not divide, and "
         "batches times batch size equal to the data set (likely); not if a mesh, other groups or calls that pass values on "
         "in each step divide the model, or different weights give the same loss",
-        f"untracked, {VALUES_MIN} losses that each rank prints equally (possible)",
+        f"untracked, {VALUES_MIN} losses that each rank prints equally, or variables hold a model in DDP or FSDP and a loader "
+        "whose sampler does not divide (possible)",
     ),
     hides=("C12", "C11", "C06"),
     mechanism=(
@@ -171,7 +173,7 @@ def _undivided(
         return None
     if len({one.dataset_length for one in feeds if one is not None}) > 1 or _brings_sampler(ranks):
         return None
-    own_part = any(part in (feed.dataset or "").lower() for part in _OWN_PART)
+    own_part = any(part in (feed.dataset or "").lower() for part in OWN_PART)
     size = tracked.world(group)
     finding = tracked.about(
         group,
@@ -202,6 +204,8 @@ def same_order(evidence: Evidence, group: RankGroup) -> Judgement:
     """C06: a DistributedSampler shuffles every epoch in the same way because set_epoch is not called."""
     if tracked.world(group) < 2:
         return None
+    if group.run is None:
+        return keeps_its_order(evidence, group)
     for rank in tracked.ranks_of(group):
         used = facts_of(rank).sampler
         if used is None or "Distributed" not in used.type or used.shuffle is not True or used.set_epoch is not False:
@@ -241,10 +245,13 @@ C06 = Rule(
     family="ddp",
     title="set_epoch is not called",
     severities=("warning",),
-    confidences=("certain",),
-    needs=("journal: sampler, batches",),
+    confidences=("certain", "likely", "possible"),
+    needs=("journal: sampler, batches", "/proc: variables"),
     every_s=SELDOM_S,
-    threshold="a DistributedSampler with shuffle=True is iterated twice without set_epoch",
+    threshold=(
+        "a DistributedSampler with shuffle=True is iterated twice without set_epoch",
+        f"untracked, its epoch stays 0 while the script's own count goes on by {EPOCHS_LIKELY} (likely) or 1 (possible)",
+    ),
     mechanism=(
         "DistributedSampler shuffles by its seed and its epoch. Without set_epoch, the epoch stays 0 and the order stays "
         "the same."

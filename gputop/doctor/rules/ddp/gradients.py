@@ -14,11 +14,13 @@ from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.ddp.alike import VALUES_MIN, separate_worlds
 from gputop.doctor.rules.ddp.by_hand import divides_by_hand, equal_losses
 from gputop.doctor.rules.ddp.on_purpose import may_be_meant, settings_differ
+from gputop.doctor.rules.ddp.variables import goes_unused, goes_without
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, SELDOM_S, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.shared import through_the_wrapper
 from gputop.facts.parallel import Ddp
 from gputop.snapshot import Rank
+from gputop.whereabouts.records import FORWARD_MIN
 
 BYPASSED_STEPS_MIN = 5
 """Consecutive optimizer steps without a call of the wrapper (docs/rules.md#c01)."""
@@ -53,9 +55,11 @@ def differing_weights(ranks: tuple[Rank, ...], from_step: int = 0) -> tuple[bool
 
 def goes_around(evidence: Evidence, group: RankGroup) -> Judgement:
     """C01: the script calls the module inside DDP, so the hooks never average the gradients."""
-    ranks = tracked.ranks_of(group)
     if tracked.world(group) < 2:
         return None
+    if group.run is None:
+        return goes_unused(evidence, group)
+    ranks = tracked.ranks_of(group)
     around = [
         (rank, calls)
         for rank in ranks
@@ -107,10 +111,13 @@ C01 = Rule(
     family="ddp",
     title="DDP is bypassed",
     severities=("error",),
-    confidences=("certain", "likely"),
-    needs=("journal: wrapper_calls, parameters, gradients",),
+    confidences=("certain", "likely", "possible"),
+    needs=("journal: wrapper_calls, parameters, gradients", "/proc: variables, stacks"),
     every_s=EVERY_SNAPSHOT,
-    threshold=(f"{BYPASSED_STEPS_MIN} consecutive steps call only the module inside DDP; certain if the weights differ"),
+    threshold=(
+        f"{BYPASSED_STEPS_MIN} consecutive steps call only the module inside DDP; certain if the weights differ",
+        f"untracked, variables hold a model in DDP, which {FORWARD_MIN} looks at forward passes never show (possible)",
+    ),
     hides=("C04",),
     mechanism=(
         "DDP prepares the averaging of gradients when the script calls the wrapper itself. After model.module(x), each "
@@ -203,8 +210,10 @@ def not_wrapped(evidence: Evidence, group: RankGroup) -> Judgement:
     size = tracked.world(group)
     if size < 2:
         return None
-    if group.run is None and (found := separate_worlds(evidence, group)) is not None:
-        return found
+    wrap = _WRAP_CPU if group.virtual or not group.used else _WRAP
+    outside = separate_worlds(evidence, group) or goes_without(evidence, group, wrap) if group.run is None else None
+    if outside is not None:
+        return outside
     if tracked.unseen_ranks(evidence, group):
         return _outside(evidence, group)
     ranks = tracked.ranks_of(group)
@@ -257,7 +266,7 @@ def not_wrapped(evidence: Evidence, group: RankGroup) -> Judgement:
         facts,
         "The launcher starts the ranks, but nothing connects them: without DistributedDataParallel or FSDP, they exchange "
         "no gradients, and each rank learns only from its own part of the data.",
-        _WRAP_CPU if group.virtual or not group.used else _WRAP,
+        wrap,
         "The ranks are independent on purpose, average their weights after some hundred steps, or an engine averages the "
         "gradients outside torch.distributed.",
     )

@@ -10,6 +10,7 @@ from gputop.doctor.facts.ddp import divides_models
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.ddp.variables import Few, few_rows
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import SELDOM_S, Judgement, Rule, Suspicion
 from gputop.snapshot import Rank
@@ -26,16 +27,10 @@ def statistics_of_few(evidence: Evidence, group: RankGroup) -> Judgement:
     """C10: BatchNorm computes its statistics over the few rows of one rank."""
     if tracked.world(group) < 2:
         return None
-    ranks = [rank for rank in tracked.ranks_of(group) if wrapped_by(rank) == "ddp"]
-    if not ranks or divides_models(ranks):
+    few = few_rows(evidence, group) if group.run is None else _few_rows(group)
+    if few is None or few.layers <= 0 or not 0 < few.rows <= ROWS_POSSIBLE:
         return None
-    model = facts_of(ranks[0]).model
-    norm = model.batch_norm if model is not None else None
-    unsynced = norm.layers - (norm.synced or 0) - (norm.frozen or 0) if norm is not None else 0
-    feed, seen = facts_of(ranks[0]).loader, facts_of(ranks[0]).batches
-    rows = feed.batch_size if feed is not None and feed.batch_size else seen.rows if seen is not None else None
-    if norm is None or unsynced <= 0 or rows is None or not 0 < rows <= ROWS_POSSIBLE:
-        return None
+    rows = few.rows
     each = words.count(rows, "row")
     finding = tracked.about(
         group,
@@ -44,8 +39,8 @@ def statistics_of_few(evidence: Evidence, group: RankGroup) -> Judgement:
         "likely" if rows <= ROWS_LIKELY else "possible",
         f"BatchNorm sees only {each} on each GPU",
         [
-            Fact(f"{words.count(unsynced, 'BatchNorm layer')} not synced", norm.layers, "journal"),
-            Fact(f"{each} per rank", rows, "journal: loader"),
+            Fact(f"{words.count(few.layers, 'BatchNorm layer')} not synced", few.layers, few.source),
+            Fact(f"{each} per rank", rows, few.source),
         ],
         "Under DDP, each rank normalizes over its own rows, and DDP keeps the running statistics of rank 0. Over few rows "
         "they are noisy, and the model gets worse than on one GPU with the whole batch.",
@@ -55,6 +50,19 @@ def statistics_of_few(evidence: Evidence, group: RankGroup) -> Judgement:
     return Suspicion(finding)
 
 
+def _few_rows(group: RankGroup) -> Few | None:
+    ranks = [rank for rank in tracked.ranks_of(group) if wrapped_by(rank) == "ddp"]
+    if not ranks or divides_models(ranks):
+        return None
+    model = facts_of(ranks[0]).model
+    norm = model.batch_norm if model is not None else None
+    feed, seen = facts_of(ranks[0]).loader, facts_of(ranks[0]).batches
+    rows = feed.batch_size if feed is not None and feed.batch_size else seen.rows if seen is not None else None
+    if norm is None or rows is None:
+        return None
+    return Few(norm.layers - (norm.synced or 0) - (norm.frozen or 0), rows, "journal: model, loader")
+
+
 C10 = Rule(
     id="C10",
     order=1701,
@@ -62,7 +70,7 @@ C10 = Rule(
     title="BatchNorm over few rows",
     severities=("info",),
     confidences=("likely", "possible"),
-    needs=("journal: model, loader",),
+    needs=("journal: model, loader, else /proc: variables",),
     every_s=SELDOM_S,
     threshold=(
         f"BatchNorm that is neither synced nor frozen, with up to {ROWS_LIKELY} rows per rank (likely) or {ROWS_POSSIBLE} "

@@ -6,17 +6,22 @@ from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.facts.stated import facts_of
-from gputop.doctor.findings.finding import Fact
+from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
 from gputop.snapshot import Rank
 
 STEPS_MIN = 100
 """So many steps in evaluation mode are no short phase (our choice)."""
+HELD_HOLD_S, CHANGED_HOLD_S = 25.0, 45.0
+"""Of an untracked run, two looks at its variables must show it; three if it is to be likely (our choice)."""
+_EFFECTS = {"dropout": "dropout layers, which drop nothing", "BatchNorm": "BatchNorm layers, which keep their statistics"}
 
 
 def trains_in_evaluation_mode(evidence: Evidence, group: RankGroup) -> Judgement:
     """J07: the model is called only in evaluation mode, though its weights are trained, and that makes a difference."""
+    if group.run is None:
+        return _held(evidence, group)
     rank = next((item for item in tracked.ranks_of(group) if _affected(item)), None)
     if rank is None or not evidence.progressing(group):
         return None
@@ -28,8 +33,8 @@ def trains_in_evaluation_mode(evidence: Evidence, group: RankGroup) -> Judgement
     parts = [
         text
         for number, text in (
-            (model.dropout, "dropout layers, which drop nothing"),
-            (model.batch_norm.layers if model.batch_norm is not None else 0, "BatchNorm layers, which keep their statistics"),
+            (model.dropout, _EFFECTS["dropout"]),
+            (model.batch_norm.layers if model.batch_norm is not None else 0, _EFFECTS["BatchNorm"]),
         )
         if number
     ]
@@ -44,12 +49,36 @@ def trains_in_evaluation_mode(evidence: Evidence, group: RankGroup) -> Judgement
     ]
     if changed:
         facts.append(Fact("before, it was in training mode", since, "journal: model"))
-    finding = tracked.about(
+    return Suspicion(_finding(group, facts, f" since about step {units.count(since)}" if changed else "", changed=changed), 5.0)
+
+
+def _held(evidence: Evidence, group: RankGroup) -> Judgement:
+    """Judge an untracked run by its variables, looked at while its steps compute."""
+    for process in (member.process for member in group.members):
+        models = process.held.models if process is not None and process.held is not None else None
+        if process is None or models is None or not models.evaluates or not models.differs or not evidence.trains(group):
+            continue
+        source = f"/proc/{process.pid}/mem"
+        names = " and ".join(models.names)
+        layers = " and ".join(_EFFECTS[name] for name in models.differs if name in _EFFECTS)
+        facts = [
+            Fact(f"{names} is in evaluation mode while its gradients are computed", False, source),
+            Fact(f"it has {layers}", len(models.differs), source),
+        ]
+        changed = evidence.held.has_trained(process)
+        if changed:
+            facts.append(Fact("it was in training mode before", True, source))
+        return Suspicion(_finding(group, facts, changed=changed), CHANGED_HOLD_S if changed else HELD_HOLD_S)
+    return None
+
+
+def _finding(group: RankGroup, facts: list[Fact], since: str = "", *, changed: bool) -> Finding:
+    return tracked.about(
         group,
         "J07",
         "warning",
         "likely" if changed else "possible",
-        "The model is trained in evaluation mode" + (f" since about step {units.count(since)}" if changed else ""),
+        f"The model is trained in evaluation mode{since}",
         facts,
         "The script calls model.eval() before an evaluation, and model.train() only once, before all epochs."
         if changed
@@ -57,7 +86,6 @@ def trains_in_evaluation_mode(evidence: Evidence, group: RankGroup) -> Judgement
         "for epoch in range(epochs):\n    model.train()  # in each epoch: the evaluation leaves the model in eval()",
         "Dropout and BatchNorm are meant to be off, as in some fine-tuning.",
     )
-    return Suspicion(finding, 5.0)
 
 
 def _affected(rank: Rank) -> bool:
@@ -75,11 +103,13 @@ J07 = Rule(
     title="The model is trained in evaluation mode",
     severities=("warning",),
     confidences=("likely", "possible"),
-    needs=("journal: model",),
+    needs=("journal: model, else /proc: variables",),
     every_s=RARELY_S,
     threshold=(
         f"for {STEPS_MIN} steps, all calls of the model with gradients are in evaluation mode, after some in training mode "
-        "(likely) or from the start on (possible), and it has BatchNorm or dropout layers"
+        "(likely) or from the start on (possible), and it has BatchNorm or dropout layers",
+        f"untracked, its variables show this for {HELD_HOLD_S:g} s (possible), or for {CHANGED_HOLD_S:g} s after it was in "
+        "training mode (likely)",
     ),
     hides=("B13", "E07"),
     mechanism=(
