@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from gputop.whereabouts.records import Doing, Holdings, RankPlace
 from gputop.wire import AnswerLine
@@ -92,7 +92,10 @@ class Workers:
     pids: tuple[int, ...] = ()
 
 
-_FOR_DEBUGGERS = frozenset(("waits_for", "doing", "held", "all_locked"))
+WokenBy = Literal["nothing", "time limit", "others"]
+"""What may end the wait of a main thread for a lock: nothing if all other threads wait for threads of the process, and it has
+no child process; the time limit with which one of them waits; or another thread or process that does something else."""
+_FOR_DEBUGGERS = frozenset(("waits_for", "doing", "held", "all_locked", "woken_by"))
 """What the kernel shows only to whom it would let debug the process."""
 
 
@@ -159,6 +162,10 @@ class Process:
     process at rest stays the same."""
     all_locked: bool | None = None
     """Whether every thread waits for another thread of the process, and none has used the CPU for two seconds."""
+    woken_by: WokenBy | None = None
+    """What may end the main thread's wait for a lock. Known of a process at rest."""
+    listens: bool | None = None
+    """Whether it has a TCP socket that waits for connections. Known of a Python that uses torch once it has rested."""
     lock_held_by: int | None = None
     """The process that holds the file lock that the main thread waits for."""
     files_written: tuple[str, ...] = ()

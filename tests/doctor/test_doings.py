@@ -72,3 +72,32 @@ def test_looks_count_once_for_some_minutes_and_from_the_first_computation() -> N
     assert not doings.seen(replace(process, started_at=6.0)).looks, "that is another process"
     doings.observe(samples.snapshot(int(WINDOW_S) + 51))
     assert not doings.seen(process).looks, "it is gone"
+
+
+def course(*activities: Activity, apart_s: int = 1) -> tuple[Doings, Process]:
+    """Looks at one process, so many seconds apart, each activity at a line of its own."""
+    doings, process = Doings(), Process(pid=7, started_at=5.0)
+    for number, activity in enumerate(activities):
+        doing = Doing(activity, f"train.py:{len(activity)}", "fit")
+        shot = replace(samples.snapshot(number * apart_s), processes=(replace(process, doing=doing),))
+        doings.observe(shot)
+    return doings, process
+
+
+def test_a_main_thread_stands_at_one_line_that_trained_before() -> None:
+    doings, process = course("forward", "backward", "data", "data", "optimizer", "wait", "wait", "wait", apart_s=2)
+    found = doings.at_one_line(process)
+    assert found is not None
+    assert (found.at.line, found.looks, found.seconds, found.longest_break_s) == ("train.py:4", 3, 4.0, 6.0)
+
+
+def test_no_main_thread_stands_that_computes_or_did_not_learn_or_is_not_seen_any_more() -> None:
+    for activities in (["forward"] * 5, ["forward", "forward", "forward", "wait"], ["forward", "backward", "wait"]):
+        doings, process = course(*activities)  # type: ignore[arg-type]
+        assert doings.at_one_line(process) is None
+    doings, process = course("forward", "backward", "optimizer", "wait")
+    for second, standing in ((13, True), (14, False)):
+        doings.observe(replace(samples.snapshot(second), processes=(replace(process, doing=None),)))
+        assert (doings.at_one_line(process) is not None) is standing
+    doings.observe(samples.snapshot(15))
+    assert doings.at_one_line(process) is None, "it is gone"

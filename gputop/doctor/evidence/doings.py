@@ -21,6 +21,7 @@ BESIDE: frozenset[Activity] = frozenset(("metrics", "files", "report", "wait", "
 """Work for which the training stops, and that prepares no data."""
 PAUSES: frozenset[Activity] = BESIDE | {"checkpoint", "evaluation"}
 _BESIDE: frozenset[Activity] = BESIDE | {"data", "other"}
+_LEARNS: frozenset[Activity] = frozenset(("backward", "optimizer"))
 
 _COMPUTES_BY_NAME = re.compile(
     r"loss|criteri|forward|model|net$|attention|conv|norm|kernel|penalt|regular|step|^<|^main$|train"
@@ -145,9 +146,47 @@ def _is_beside(look: Doing, computing: Collection[str | None]) -> bool:
     return look.function is not None and look.function not in computing and not _COMPUTES_BY_NAME.search(look.function)
 
 
+@dataclass(frozen=True, slots=True)
+class AtOneLine:
+    """A main thread that was seen to train, and then at one line of the user's own code in every look."""
+
+    at: Doing
+    looks: int
+    seconds: float
+    """For how long, as far as was seen."""
+    longest_break_s: float
+    """The longest time between two looks at the computation before that."""
+
+
+@dataclass(slots=True)
+class _Course:
+    """What is kept of all looks at a main thread, also of those that are too old for ``Seen``. Times are monotonic."""
+
+    computed: int = 0
+    learns: bool = False
+    """Whether it was seen in backward or an optimizer: what answers requests never is."""
+    computed_at: float = 0.0
+    longest_break_s: float = 0.0
+    at: Doing | None = None
+    looks: int = 0
+    since: float = 0.0
+    looked_at: float = 0.0
+
+    def look(self, doing: Doing, now: float) -> None:
+        if doing.activity in COMPUTES:
+            self.longest_break_s = max(self.longest_break_s, now - self.computed_at if self.computed else 0.0)
+            self.computed, self.computed_at = self.computed + 1, now
+            self.learns = self.learns or doing.activity in _LEARNS
+        if self.at is None or (self.at.line, self.at.function) != (doing.line, doing.function):
+            self.looks, self.since = 0, now
+        self.at, self.looks, self.looked_at = doing, self.looks + 1, now
+
+
 LASTING = 0.6
 """Of pauses that last as long as the time between two looks, about two thirds as many begin as look scattered (our choice)."""
 TRAINS_MIN = 3
+LOOKED_S = 10.0
+"""A stack that could not be read for so long shows nothing of now; many processes are looked at less often (our choice)."""
 NEWEST = 10
 """A look at the computation must be among the newest eleven, or as many as in the longest break before (our choice): data may
 take most of the time."""
@@ -159,22 +198,37 @@ class Doings:
     def __init__(self) -> None:
         self._now = self._before = -math.inf
         self._looks: dict[ProcessKey, deque[tuple[float, Doing]]] = {}
+        self._courses: dict[ProcessKey, _Course] = {}
 
     def observe(self, snapshot: Snapshot) -> None:
         """Process the next snapshot of the stream."""
         self._before, self._now = self._now, snapshot.monotonic_s
         kept: dict[ProcessKey, deque[tuple[float, Doing]]] = {}
+        courses: dict[ProcessKey, _Course] = {}
         for process in snapshot.processes:
-            looks = self._looks.get(process.key)
+            looks, course = self._looks.get(process.key), self._courses.get(process.key)
             # The stack is read when the wait is: a record that repeats an older reading is no new look.
             if process.doing is not None and (process.waits_read_s is None or process.waits_read_s > self._before):
                 looks = looks if looks is not None else deque(maxlen=KEPT)
                 looks.append((self._now, process.doing))
+                course = course if course is not None else _Course()
+                course.look(process.doing, self._now)
+            if course is not None:
+                courses[process.key] = course
             if looks:
                 while looks and looks[0][0] <= self._now - WINDOW_S:
                     looks.popleft()
                 kept[process.key] = looks
-        self._looks = kept
+        self._looks, self._courses = kept, courses
+
+    def at_one_line(self, process: Process) -> AtOneLine | None:
+        """Return the line at which a main thread stands that was seen to train; None while it computes, or is not seen."""
+        course = self._courses.get(process.key)
+        if course is None or course.at is None or course.computed < TRAINS_MIN or not course.learns:
+            return None
+        if course.at.line is None or course.at.activity in COMPUTES or self._now - course.looked_at > LOOKED_S:
+            return None
+        return AtOneLine(course.at, course.looks, course.looked_at - course.since, course.longest_break_s)
 
     def seen(self, process: Process, within_s: float = WINDOW_S) -> Seen:
         """Return the looks at a process's main thread since it was first seen to compute: what prepares a run is not its loop.

@@ -11,9 +11,10 @@ import time
 from typing import TYPE_CHECKING
 
 from gputop.places import state_dir
+from gputop.process import WokenBy
 from gputop.sources.host import procfs, procfs_activity
 from gputop.sources.host.process_cache import Facts, reread_after_s
-from gputop.sources.host.waits import FILE_LOCK, read_all_locked, read_lock_holder, read_waits_for
+from gputop.sources.host.waits import FILE_LOCK, read_all_locked, read_lock_holder, read_waits_for, read_woken_by
 from gputop.sources.host.workers import cores_allowed
 from gputop.whereabouts.records import Doing, Holdings
 
@@ -31,6 +32,9 @@ WRITES_BYTES = 2**20
 a checkpoint may take only seconds."""
 CALLS_UNIT_BYTES = 2**24
 """Bytes from read calls are rounded down to a multiple of this: the record of a process that reads little stays the same."""
+REST_TICKS = 2
+"""A process at rest uses at most this much of the CPU between two readings, 1% of a core: a wait with a time limit begins anew
+again and again."""
 MAX_FILES = 16
 """Maximum number of files that a process is reported to write."""
 
@@ -50,6 +54,10 @@ class Evidence:
         self.doing: Doing | None = None
         self.held: Holdings | None = None
         self.all_locked: bool | None = None
+        self.woken_by: WokenBy | None = None
+        self.listens: bool | None = None
+        self.rests = False
+        """Whether it used next to no CPU between the newest two readings."""
         self.lock_held_by: int | None = None
         self.cores_allowed: int | None = None
         self.files_written: tuple[str, ...] = ()
@@ -91,8 +99,10 @@ class Evidence:
         self.lock_held_by = read_lock_holder(facts.stat.pid) if self.waits_for == FILE_LOCK else None
         wrote = self._read_transfers(facts)
         self.waits_in = procfs_activity.read_waits_in(facts.stat.pid) if facts.stat.state in "SD" else None
-        self._read_threads(facts)
         slow = now_s >= self._slow_due_s
+        self._read_threads(facts)
+        if with_stack and self.rests and (slow or self.listens is None):
+            self.listens = _listens(facts.stat.pid)
         if slow:
             self._slow_due_s = now_s + spread * reread_after_s(facts.age_s)
             self._read_scheduling(facts)
@@ -129,13 +139,16 @@ class Evidence:
         return done
 
     def _read_threads(self, facts: Facts) -> None:
-        """Read whether all threads wait for each other, of a process that has used no CPU since the reading before."""
-        rests, self._ticks = facts.stat.cpu_ticks == self._ticks, facts.stat.cpu_ticks
+        """Read of a process at rest whether all its threads wait for each other, and whether anything may end that."""
+        before, self._ticks = self._ticks, facts.stat.cpu_ticks
+        used = None if before is None else self._ticks - before
         locked = facts.stat.state == "S" and self.waits_for == "lock"
-        if rests and locked:
+        if used == 0 and locked:
             self.all_locked = facts.try_read(("all_locked",), read_all_locked)
         else:
             self.all_locked = False if facts.stat.state == "R" or self.waits_for is not None else None
+        self.rests = used is not None and used <= REST_TICKS and facts.stat.state == "S"
+        self.woken_by = facts.try_read(("woken_by",), read_woken_by) if self.rests and locked else None
 
     def _read_scheduling(self, facts: Facts) -> None:
         switches = facts.try_read(("involuntary_switches",), procfs_activity.read_involuntary_switches)
@@ -161,3 +174,10 @@ class Evidence:
         own = f"{state_dir()}/"
         self.files_written = tuple(sorted({path for path in found.written if not path.startswith(own)}))[:MAX_FILES]
         self.nvidia_open = self.nvidia_open or found.nvidia
+
+
+def _listens(pid: int) -> bool | None:
+    """Return whether a process has a TCP socket that waits for connections; None if that is hidden."""
+    held = procfs_activity.read_sockets(pid)
+    ports = procfs_activity.read_listening(pid) if held else {}
+    return None if ports is None else not held.isdisjoint(ports)

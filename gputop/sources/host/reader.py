@@ -32,22 +32,10 @@ SPREAD_MAX = 8.0
 """No value is read less often than once in this many of its intervals."""
 HIDDEN_BY_HIDEPID = (
     *("all_locked", "any_read_bytes", "command", "container", "cores_allowed", "cores_used", "cpu_percent", "environment"),
-    *(
-        "doing",
-        "files_written",
-        "held",
-        "in_rendezvous",
-        "involuntary_switches",
-        "lock_held_by",
-        "main_thread_cpu_percent",
-        "memory_rss_bytes",
-        "name",
-        "nvidia_open",
-        "ppid",
-        "read_bytes",
-    ),
+    *("doing", "files_written", "held", "in_rendezvous", "involuntary_switches", "listens", "lock_held_by"),
+    *("main_thread_cpu_percent", "memory_rss_bytes", "name", "nvidia_open", "ppid", "read_bytes"),
     *("started_at", "state", "stated", "thread_count", "threads", "torch_cuda_mapped", "torch_mapped", "uid", "user"),
-    *("waits_in", "workers"),
+    *("waits_in", "woken_by", "workers"),
     *("waits_for", "waits_read_s", "written_bytes"),
 )
 """What /proc hides from us if it is mounted with hidepid: everything."""
@@ -254,6 +242,8 @@ class HostReader:
             evidence.waits_for,
             evidence.waits_read_s,
             evidence.all_locked,
+            evidence.woken_by,
+            evidence.listens,
             evidence.lock_held_by,
             evidence.files_written,
             self._unlisted.workers.of(pid),

@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import NamedTuple
 
+from gputop.process import WokenBy
 from gputop.sources.host import procfs
 
 _CALLS = {
@@ -123,10 +125,52 @@ def read_all_locked(pid: int) -> bool:
     )
 
 
-def _waits_inside(pid: int, thread: int, futex: int) -> bool:
-    """Return whether a thread waits for another one of its process; the main thread only if it waits without a time limit."""
+def read_woken_by(pid: int) -> WokenBy:
+    """Return what may end the main thread's wait for a lock, by its other threads and child processes.
+
+    "nothing": all other threads wait for threads of this process, and it has no child process. "time limit": the same, but one
+    of them only waits for a time, as a progress bar's or a timer does. "others": anything else, also with more than
+    ``_THREADS_MAX`` threads, and where the numbers of system calls are unknown or the children are not listed. Threads of the
+    CUDA driver do not count.
+
+    Raises:
+        OSError: as from ``read_call``.
+    """
+    threads, futex = procfs.list_threads(pid), _FUTEX.get(os.uname().machine)
+    if futex is None or not 0 < len(threads) <= _THREADS_MAX or any(map(_is_alive, _children(pid, threads))):
+        return "others"
+    woken_by: WokenBy = "nothing"
+    for thread in threads:
+        if thread == pid or (procfs.read_thread_name(pid, thread) or "").startswith(_OF_DRIVER):
+            continue
+        if not _waits_inside(pid, thread, futex):
+            return "others"
+        if not _waits_inside(pid, thread, futex, limited=False):
+            woken_by = "time limit"
+    return woken_by
+
+
+def _children(pid: int, threads: Iterable[int]) -> list[int]:
+    """Return the processes that the threads have started; -1 stands for some that the kernel does not list."""
+    try:
+        lines = [procfs.read_bytes(f"/proc/{pid}/task/{thread}/children") for thread in threads]
+    except OSError:
+        return [-1]
+    return [int(word) for line in lines for word in line.split()]
+
+
+def _is_alive(pid: int) -> bool:
+    stat = procfs.read_stat(pid) if pid > 0 else None
+    return pid < 0 or (stat is not None and stat.state not in procfs.DEAD_STATES)
+
+
+def _waits_inside(pid: int, thread: int, futex: int, limited: bool = True) -> bool:
+    """Return whether a thread waits for another one of its process; the main thread only if it waits without a time limit.
+
+    ``limited``: other threads may have a limit.
+    """
     words = procfs.read_line(f"/proc/{pid}/task/{thread}/syscall").split()
     if len(words) < 5 or words[0] != b"%d" % futex:
         return False
     _, _, operation, _, limit = (int(word, 16) for word in words[:5])
-    return bool(operation & _PRIVATE) and (thread != pid or not limit)
+    return bool(operation & _PRIVATE) and ((limited and thread != pid) or not limit)

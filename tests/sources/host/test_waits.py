@@ -120,6 +120,77 @@ def test_deadlocked_threads_are_distinguished_from_those_that_something_may_wake
     eventually(lambda: waits.read_all_locked(child.pid), lambda found: found == locked)
 
 
+WITH_LIMIT = "full = __import__('queue').Queue(1); full.put(1); full.put(2, timeout=100)"
+STARTS = "import subprocess; starts = lambda: (subprocess.Popen(['sleep', '100']), threading.Event().wait()); "
+
+
+@pytest.mark.parametrize(
+    ("code", "woken_by"),
+    [
+        ("import queue; full = queue.Queue(1); full.put(1); full.put(2)", "nothing"),
+        (WITH_LIMIT, "nothing"),
+        (f"{ALONE}threading.Thread(target=lambda: threading.Event().wait(), daemon=True).start(); {WITH_LIMIT}", "nothing"),
+        (
+            f"{ALONE}threading.Thread(target=lambda: threading.Event().wait(90), daemon=True).start(); {WITH_LIMIT}",
+            "time limit",
+        ),
+        (f"{ALONE}threading.Thread(target=time.sleep, args=(100,), daemon=True).start(); {WITH_LIMIT}", "others"),
+        (f"import subprocess; subprocess.Popen(['sleep', '100']); {WITH_LIMIT}", "others"),
+        (f"import subprocess; subprocess.Popen(['true']); {WITH_LIMIT}", "nothing"),
+        (f"{STARTS}threading.Thread(target=starts, daemon=True).start(); {WITH_LIMIT}", "others"),
+    ],
+    ids=[
+        "a full queue",
+        "with a time limit",
+        "beside a thread that waits",
+        "beside a thread with a time limit",
+        "beside a thread that sleeps",
+        "beside a child process",
+        "beside a child that has ended",
+        "beside the child of a thread",
+    ],
+)
+def test_a_wait_that_nothing_can_end_is_recognized_also_with_a_time_limit(
+    processes: Processes, code: str, woken_by: str
+) -> None:
+    child, _ = processes.ready(f"say('ready'); {code}")
+    eventually(lambda: waits.read_waits_for(child.pid), lambda found: found == "lock")
+    eventually(lambda: waits.read_woken_by(child.pid), lambda found: found == woken_by)
+
+
+def test_where_children_are_not_listed_something_may_end_the_wait(
+    processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    child, _ = processes.ready(f"say('ready'); {WITH_LIMIT}")
+    eventually(lambda: waits.read_woken_by(child.pid), lambda found: found == "nothing")
+    read = procfs.read_bytes
+
+    def unlisted(path: str) -> bytes:
+        if path.endswith("/children"):
+            raise FileNotFoundError(path)
+        return read(path)
+
+    monkeypatch.setattr(procfs, "read_bytes", unlisted)
+    assert waits.read_woken_by(child.pid) == "others"
+
+
+def test_of_a_process_at_rest_it_is_known_whether_it_serves(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
+    serves = "import socket; held = socket.create_server(('127.0.0.1', 0)); "
+    children = [processes.ready(f"{begin}say('ready'); {WITH_LIMIT}")[0] for begin in (serves, "")]
+    monkeypatch.setattr(evidence, "WAITS_S", 0.0)
+    found = []
+    for child in children:
+        eventually(lambda pid=child.pid: waits.read_waits_for(pid), lambda word: word == "lock")
+        facts, known = ProcessCache().look_up(child.pid), evidence.Evidence()
+        assert facts is not None
+        for turn, (used, with_stack) in enumerate([(0, True), (3, True), (2, False), (2, True)]):
+            facts.stat = facts.stat._replace(cpu_ticks=facts.stat.cpu_ticks + used)
+            known.read(facts, 1000.0 + turn * evidence.READ_S, with_stack=with_stack)
+            found.append((known.woken_by, known.listens))
+    waiting = [(None, None), (None, None), ("nothing", None)]
+    assert found == [*waiting, ("nothing", True), *waiting, ("nothing", False)]
+
+
 def test_only_a_process_that_rests_is_asked_for_its_threads(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
     child, _ = processes.ready(f"say('ready'); {ALONE}lock.acquire()")
     eventually(lambda: waits.read_waits_for(child.pid), lambda found: found == "lock")

@@ -28,7 +28,14 @@ from gputop.doctor.rules.standstill.held_back import CROSSED_HOLD_S, UNREAD_HOLD
 from gputop.doctor.rules.standstill.long_pause import LONG_PAUSE_S, LONGER_THAN_PAUSES, judge_long_pause
 from gputop.doctor.rules.standstill.named import one_named
 from gputop.doctor.rules.standstill.progress import LONGER_THAN_STEPS, STOOD_MIN_S
-from gputop.doctor.rules.standstill.single_process import FIRST_HOLD_S, OTHERS_HOLD_S, OWN_HOLD_S, single_process_hangs
+from gputop.doctor.rules.standstill.single_process import (
+    FIRST_HOLD_S,
+    LONGER_THAN_BREAKS,
+    OTHERS_HOLD_S,
+    OWN_HOLD_S,
+    single_process_hangs,
+)
+from gputop.doctor.rules.standstill.single_process import SURE_AFTER_S as SURE_AT_LINE_S
 from gputop.doctor.rules.standstill.spinning import (
     FALLEN_SHARE,
     HANG_SYMPTOMS,
@@ -130,6 +137,10 @@ G01 = Rule(
         "a single process that is no session makes no step, uses no CPU, disk or GPU, and waits for one thing for "
         f"{OTHERS_HOLD_S:.0f} s more ({OWN_HOLD_S:.0f} s for a thread or program of its own, possible), or for input, or "
         f"{FIRST_HOLD_S:.0f} s for loader workers that use no CPU, before its first step",
+        f"such a process was seen to train, and then at one line in every look at its stack, for {STOOD_MIN_S:.0f} s and "
+        f"{LONGER_THAN_BREAKS:.0f} times the longest break before: {OWN_HOLD_S:.0f} s more, unless it may wait for work "
+        f"(possible), or {OTHERS_HOLD_S:.0f} s more if it waits for a queue, a lock or the end of a thread while its other "
+        f"threads wait, too, and it has no child process (likely after {SURE_AT_LINE_S:.0f} s at this line)",
     ),
     hides=HANG_SYMPTOMS,
     mechanism=(
@@ -139,8 +150,8 @@ G01 = Rule(
     signature=(
         "Ranks are alive but complete no step for 30 s or ten usual steps, outside evaluation, checkpoints and compilation."
     ),
-    look_alike="A long evaluation, checkpoint or compilation on all ranks; learners that wait for rollouts; E02 (steps "
-    "advance).",
+    look_alike="A long evaluation, checkpoint or compilation on all ranks; learners that wait for rollouts or requests, or "
+    "sleep until their next round; E02 (steps advance).",
     fix=("Look at the stack of the rank that the finding names (py-spy dump), and make every rank call the same collectives."),
     judge=hang,
 )
