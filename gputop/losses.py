@@ -25,7 +25,9 @@ _AUTOMATIC = frozenset(
 )
 _NOT_TRAINING = frozenset({"val", "valid", "validation", "eval", "evaluation", "test", "dev", "scale", "scaler"})
 _EVALUATION = _NOT_TRAINING - {"scale", "scaler"}
-_RETURN = frozenset(("return", "returns", "reward", "rewards"))
+_RETURN = frozenset(("return", "returns", "reward", "rewards", "ret", "rets", "rew", "rews", "epret", "eprew"))
+_SCORE, _OF_EPISODES = frozenset(("score", "scores")), frozenset(("episode", "episodes", "episodic", "ep", "eps"))
+"""A score is a return only where it is that of an episode."""
 _BESIDE_A_RETURN = frozenset(
     (
         *("loss", "std", "var", "min", "max", "norm", "scale", "weight", "coef", "coeff", "margin", "margins", "model"),
@@ -46,6 +48,8 @@ _BESIDE_A_LOSS = frozenset(
 )
 """What is logged about a loss or its model and is none: ``recon_psnr``, ``huber_delta``, ``mae/lr`` of a masked autoencoder."""
 _WORD = re.compile(r"[^\W_]+")
+_HUMPS = re.compile(r"(?<=[a-z])(?=[A-Z])")
+"""Between the words of ``AverageEpRet``."""
 
 
 def loss_metric(names: Iterable[str]) -> str | None:
@@ -101,8 +105,9 @@ def is_of_evaluation(metric: str) -> bool:
 
 def is_return(metric: str) -> bool:
     """Return whether a metric is what an agent gets for an episode, which training should raise, judging by its name."""
-    words = _WORD.findall(metric.lower())
-    return not _RETURN.isdisjoint(words) and _BESIDE_A_RETURN.isdisjoint(words)
+    words = _WORD.findall(_HUMPS.sub("_", metric).lower())
+    scores = not _SCORE.isdisjoint(words) and not _OF_EPISODES.isdisjoint(words)
+    return (scores or not _RETURN.isdisjoint(words)) and _BESIDE_A_RETURN.isdisjoint(words)
 
 
 def is_short_loss(metric: str) -> bool:

@@ -63,6 +63,16 @@ _NAMED = re.compile(r"(?<!\S)(?=\w{1,60}: [-+\d.])")
 _LOSS_VALUE = re.compile(r"(?<=loss) value(?=\s{0,9}[:=])", re.IGNORECASE)
 _ALONE = re.compile(rf"(?<=[:=])\[ {{0,9}}({NUMBER}) {{0,9}}\](?!\w)", re.IGNORECASE)
 """An array of one number, as older versions of Gymnasium have their returns."""
+_EPISODE = re.compile(r"(?<![A-Za-z])ep(isodes?|s)?[\s:=#_]{0,9}\[?\d", re.IGNORECASE)
+"""A line that counts episodes, or epochs where they are abbreviated."""
+_OF_EPISODE = re.compile(r"(?<![\w/.])(?:(?i:(score|return)s?|ret)|R(?=\s{0,9}[:=]))(?=\s{0,60}[:=]?\s{0,60}[-+]?\.?\d)")
+_RECALL = re.compile(r"(?<![\w/.])(?:P|F1|[Pp]rec\w{0,9})(?!\w)")
+_OVER_EPISODES = re.compile(
+    r"(score|return|reward)(s?)(?: \((?:last |over )?(?:the )?(?:last )?\d{1,9}(?: \w{1,20})?\)"
+    r"| (?:over|of|across|in) (?:the )?(?:last |past )?\d{1,9} \w{1,20})(?=\s{0,9}[:=])",
+    re.IGNORECASE,
+)
+_MEAN = re.compile(r"(?<![\w/])avg\. ", re.IGNORECASE)
 _WIDE = str.maketrans("：，＝（）／；｜［］", ":,=()/;|[]")
 """The punctuation of Chinese and Japanese keyboards."""
 _CALL = re.compile(r"\b[A-Za-z_]\w{0,99}\(\w{1,99}\s{0,9}=")
@@ -87,8 +97,10 @@ _VALUES = ("value", "metric_value", "scalar")
 _SPLITS = ("split", "mode", "phase", "stage", "subset")
 _UPDATES = "_num_updates"
 """Ends the names of the same count in Fairseq's summaries of an epoch."""
+_EPISODES = frozenset(("episode", "episodes", "ep", "i_episode", "num_episodes", "n_episodes"))
+_RETURNS = {"score": "episode_score", "return": "episode_return", "ret": "episode_return", "avg_score": "avg_episode_score"}
 _TOTAL = "total_steps"
-_COUNTS = frozenset((_TOTAL, "epoch", "epochs", "batch"))
+_COUNTS = frozenset((_TOTAL, "epoch", "epochs", "batch", *_EPISODES))
 
 
 def parse(line: str) -> Printed | None:
@@ -141,6 +153,8 @@ def _from_dictionary(data: dict[str, Any], before: str) -> Printed | None:
     """Return the contents of a dictionary, and of the text ``before`` it."""
     data = _of_one_metric(data)
     values = dict(_flat(data))
+    if not _EPISODES.isdisjoint(values):
+        values = {_RETURNS.get(name.lower(), name): value for name, value in values.items()}
     kind = evaluation_of(before) or _split_of(data)
     metrics = {name: value for name, value in values.items() if not _is_counter(name) and _may_be_metric(name)}
     if not any(is_measured(name) for name in metrics):
@@ -212,6 +226,7 @@ def _from_text(line: str) -> Printed | None:
         line = _LOSS_VALUE.sub("", line)
     if "=[" in line or ":[" in line:
         line = _ALONE.sub(r"\1", line)
+    line = _of_episodes(line)
     bar = BAR.search(line) or ENDLESS_BAR.search(line)
     kind = evaluation_of(line)
     metrics: dict[str, float] = {}
@@ -227,6 +242,24 @@ def _from_text(line: str) -> Printed | None:
     if not any(is_measured(name) for name in metrics):
         return None
     return replace(counts(line, evaluation=kind is not None), metrics=metrics)
+
+
+def _of_episodes(line: str) -> str:
+    """Return a line with the returns of episodes under names that say so, if it counts episodes.
+
+    The word alone means little: a classifier has a score, too, and "R" may be its recall.
+    """
+    line = _OVER_EPISODES.sub(r"\1\2", _MEAN.sub("avg ", line))
+    counted = _EPISODE.search(line)
+    if counted is None:
+        return line
+
+    def named(match: re.Match[str]) -> str:
+        if (match[1] or "").lower() == "score":
+            return "episode_score" if len(counted[1] or "") > 1 else match[0]
+        return match[0] if match[0] == "R" and _RECALL.search(line) else "episode_return"
+
+    return _OF_EPISODE.sub(named, line)
 
 
 def _name(line: str, match: re.Match[str], every: bool, percent: bool) -> str | None:
