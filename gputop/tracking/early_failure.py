@@ -82,7 +82,7 @@ def _open_and_fail(is_tracked: Callable[[], bool], error: BaseException) -> None
     code, behind = ending.exit_code_of(error), error
     if isinstance(error, SystemExit):
         behind = ending.handled(error)
-        if not 0 < (code or 0) < _SIGNALED_FROM or isinstance(behind, KeyboardInterrupt) or _in_a_library_s_program():
+        if not 0 < (code or 0) < _SIGNALED_FROM or isinstance(behind, KeyboardInterrupt) or _in_a_library_s_program(error):
             return
     if f"{type(behind).__module__}.".startswith(_ABOUT_OTHERS):
         return
@@ -95,9 +95,11 @@ def _open_and_fail(is_tracked: Callable[[], bool], error: BaseException) -> None
     run.end(code)
 
 
-def _in_a_library_s_program() -> bool:
+def _in_a_library_s_program(error: SystemExit) -> bool:
     """Return whether this process runs an installed program, such as a launcher: its exit code may be that of another."""
     path = getattr(sys.modules.get("__main__"), "__file__", None)
+    if path is None and error.__traceback__ is not None:  # from Python 3.14 on, a script's file is forgotten before it exits
+        path = error.__traceback__.tb_frame.f_code.co_filename
     return path is not None and (ending.is_library(path) or (os.path.dirname(path).endswith("bin") and "." not in path[-4:]))
 
 

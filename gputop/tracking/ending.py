@@ -221,9 +221,11 @@ def asked_to_exit() -> int | None:
 
 def handled(error: SystemExit) -> BaseException:
     """Return the exception that the script was handling when it exited with a number (hydra does this); else the exit
-    itself."""
+    itself, also where argparse exits: which of its usage errors are exceptions depends on the version of Python."""
     behind = error.__context__
-    return behind if behind is not None and isinstance(error.code, int) else error
+    if behind is None or not isinstance(error.code, int) or type(behind).__module__ == "argparse":
+        return error
+    return behind
 
 
 def record_error(run: Recorder, error: BaseException | None) -> None:

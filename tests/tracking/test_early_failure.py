@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -14,30 +15,32 @@ assert home
 ARMED = "import sys\nfrom gputop.tracking import early_failure\nearly_failure.record(lambda: False)\n"
 PARSER = "import argparse\np = argparse.ArgumentParser('fit.py')\np.add_argument('--data', required=True)\n"
 REFUSES, HELP = f"{PARSER}p.parse_args([])", f"{PARSER}p.parse_args(['--help'])"
+MISTAKES = f"{PARSER}p.add_argument('--lr', type=float)\np.parse_args(['--lr', 'x'])"
 GIVES_UP = "try:\n    {}['shards']\nexcept KeyError:\n    sys.exit(1)"
 CHILD = "import os\npid = os.fork()\nif not pid:\n    sys.exit(4)\nos.waitpid(pid, 0)"
-LAUNCHER = "import runpy\nsys.modules['__main__'].__file__ = runpy.__file__\nsys.exit(1)"
 
 
-def ended(home: Home, name: str, lines: str) -> int:
+def ended(home: Home, name: str, lines: str, file: str = "", as_module: bool = False) -> int:
     """Run a script of these lines as ``gputop run`` would; return its exit code."""
-    home.state.mkdir(parents=True, exist_ok=True)
-    script = home.state / f"{name}.py"
+    script = home.state / (file or f"{name}.py")
+    script.parent.mkdir(parents=True, exist_ok=True)
     script.write_text(ARMED + lines)
-    environment = {**clean_environment(home.state), "GPUTOP_LAUNCH_ID": f"launch-{name}", "PYTHONPATH": str(REPOSITORY)}
-    done = subprocess.run([sys.executable, str(script)], env=environment, capture_output=True, timeout=60, check=False)
-    return done.returncode
+    path = f"{REPOSITORY}{os.pathsep}{home.state}"
+    environment = {**clean_environment(home.state), "GPUTOP_LAUNCH_ID": f"launch-{name}", "PYTHONPATH": path}
+    command = [sys.executable, *(["-m", script.stem] if as_module else [str(script)])]
+    return subprocess.run(command, env=environment, capture_output=True, timeout=60, check=False).returncode
 
 
 def test_an_exit_with_an_error_is_a_run_with_its_message(home: Home) -> None:
     cases = {
-        "usage": (REFUSES, 2, "SystemExit", "fit.py: error: the following arguments are required: --data"),
+        "missing": (REFUSES, 2, "SystemExit", "fit.py: error: the following arguments are required: --data"),
+        "usage": (MISTAKES, 2, "SystemExit", "fit.py: error: argument --lr: invalid float value: 'x'"),
         "code": ("sys.exit(3)", 3, "SystemExit", "exit code 3"),
         "text": ("raise SystemExit('no shards in /data')", 1, "SystemExit", "no shards in /data"),
         "handled": (GIVES_UP, 1, "KeyError", "'shards'"),
     }
     for name, (lines, code, *_) in cases.items():
-        assert ended(home, name, lines) == code
+        assert ended(home, name, lines, as_module=name == "code") == code
     reader = RunReader(home.runs)
     try:
         found = {run.name: run for run in reader.poll().runs}
@@ -52,8 +55,9 @@ def test_an_exit_with_an_error_is_a_run_with_its_message(home: Home) -> None:
 
 def test_an_exit_without_an_error_or_of_another_program_is_not_a_run(home: Home) -> None:
     """Also one by a signal's number, by the user, of a child, and of a launcher that passes on the code of its ranks."""
-    for number, lines in enumerate(("sys.exit()", "sys.exit(143)", "raise KeyboardInterrupt", HELP, CHILD, LAUNCHER)):
+    for number, lines in enumerate(("sys.exit()", "sys.exit(143)", "raise KeyboardInterrupt", HELP, CHILD)):
         ended(home, f"case{number}", lines)
+    assert ended(home, "launcher", "sys.exit(1)", file="bin/fitrun") == 1
     assert not home.archives()
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tests.packages import needs
 from tests.tracking.kit import Home, home
 
 assert home
+pytestmark = needs("torch")
 
 SCRIPT = """
 import gc, signal, sys, gputop, torch

@@ -6,9 +6,11 @@ import sys
 
 import pytest
 
+from tests.packages import needs
 from tests.tracking.kit import Home, home, read_all
 
 assert home
+pytestmark = needs("torch")
 RUN = (sys.executable, "-m", "gputop", "run", "--", sys.executable)
 TEXT = 3
 META = """

@@ -8,10 +8,11 @@ import pytest
 
 from gputop.facts.setup import Model
 from gputop.tracking.auto.models.modes import Modes
+from tests.packages import needs
 from tests.tracking.auto.test_auto import RUN
 from tests.tracking.kit import Home, home
 
-pytestmark = pytest.mark.warm
+pytestmark = [needs("torch"), pytest.mark.warm]
 assert home
 
 SCRIPT = """

@@ -12,9 +12,11 @@ import pytest
 from gputop.tracking import manual_steps
 from gputop.tracking.auto.losses.site import PARTS_AFTER
 from gputop.tracking.manual_steps import is_kept
+from tests.packages import needs
 from tests.tracking.kit import Home, home, read_all
 
 assert home
+pytestmark = needs("torch")
 RUN = (sys.executable, "-m", "gputop", "run", "--", sys.executable)
 
 
