@@ -21,6 +21,9 @@ from gputop.whereabouts.records import RankPlace
 ASK_S = 2.0
 ASK_MAX_S = 60.0
 """How often a process without such memory is checked: at first, and at the least."""
+RANKS_MAX = 256
+"""A run with more processes on one machine than that is a pool rather than a training: nothing reads where they are unless a
+user asks. No machine has as many GPUs or MIG instances, and reading 500 processes takes a third of a second."""
 MUTE_S = 10.0
 """Python does not run in a rank that has reported nothing for this long."""
 
@@ -48,7 +51,7 @@ class EarlyPlaces:
         unreported_before, self._unreported = self._unreported, {}
         found = []
         for run in runs:
-            if (run.world_size or len(run.ranks)) < 2:
+            if (run.world_size or len(run.ranks)) < 2 or len(run.ranks) > RANKS_MAX:
                 found.append(run)
                 continue
             keys = [(rank.pid, run.started_at) for rank in run.ranks]

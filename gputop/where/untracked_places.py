@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from gputop.process import Process, ProcessRun
 from gputop.where import outside
 from gputop.where.beside import Unreported
+from gputop.where.early_places import RANKS_MAX
 from gputop.where.untracked import places_between
 from gputop.whereabouts.records import RankPlace
 from gputop.whereabouts.verdict import perhaps_behind
@@ -48,8 +49,8 @@ class UntrackedPlaces:
         before, self._known = self._known, {}
         found = []
         for run in runs:
-            reading = None
-            if len(run.ranks) > 1 and any(r.pid in resting for r in run.ranks) and all(r.place is None for r in run.ranks):
+            reading, ranks = None, run.ranks
+            if 1 < len(ranks) <= RANKS_MAX and any(r.pid in resting for r in ranks) and all(r.place is None for r in ranks):
                 reading = self._known[run.key] = _read(run, before.get(run.key))
             found.append(_with_places(run, reading.places) if reading is not None and reading.places else run)
         return tuple(found)

@@ -10,7 +10,7 @@ import pytest
 
 from gputop.process import ProcessRank, ProcessRun
 from gputop.where import early_places
-from gputop.where.early_places import ASK_S, EarlyPlaces
+from gputop.where.early_places import ASK_S, RANKS_MAX, EarlyPlaces
 from gputop.whereabouts.records import RankPlace
 
 RUN = ProcessRun("launcher:1", "train.py", tuple(ProcessRank(pid, pid - 10) for pid in (10, 11, 12)), started_at=1.0)
@@ -53,3 +53,14 @@ def test_a_rank_that_says_where_it_is_is_read_every_time(monkeypatch: pytest.Mon
         (run,) = places.add((RUN,))
         assert [rank.place for rank in run.ranks] == [None, RankPlace(1, 11), None]
     assert read == [11] * 3
+
+
+def test_a_pool_of_hundreds_of_processes_is_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[int] = []
+    monkeypatch.setattr(early_places, "_file_of", lambda pid: looked.append(pid))
+    ranks = tuple(ProcessRank(2**22 + number, number) for number in range(RANKS_MAX + 1))
+    pool, places = replace(RUN, ranks=ranks), EarlyPlaces()
+    assert places.add((pool,)) == (pool,)
+    assert looked == []
+    places.add((replace(RUN, ranks=ranks[1:]),))
+    assert len(looked) == RANKS_MAX

@@ -11,6 +11,7 @@ import pytest
 from gputop.process import Process, ProcessRank, ProcessRun
 from gputop.sources.network import sockets
 from gputop.where import messages, outside, untracked_places
+from gputop.where.early_places import RANKS_MAX
 from gputop.where.untracked_places import UntrackedPlaces
 from gputop.whereabouts.records import RankPlace
 from gputop.whereabouts.verdict import perhaps_behind
@@ -76,3 +77,13 @@ def test_the_more_a_look_costs_the_fewer_there_are(looks: list[int], monkeypatch
     for _ in range(5):
         places.add((run_of([2**22, 2**22 + 1]),), idle)
     assert looks == [2**22, 2**22 + 1]
+
+
+def test_a_pool_of_hundreds_of_processes_is_not_looked_at(looks: list[int]) -> None:
+    pids = list(range(2**22, 2**22 + RANKS_MAX + 1))
+    idle = [Process(pid, cpu_percent=0.0) for pid in pids]
+    places, pool = UntrackedPlaces(), run_of(pids)
+    assert places.add((pool,), idle) == (pool,)
+    assert looks == []
+    places.add((run_of(pids[1:]),), idle)
+    assert looks == pids[1:]
