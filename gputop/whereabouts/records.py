@@ -212,6 +212,14 @@ class HeldModels:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldList:
+    """A list of tensors: the variable's name, such as "losses" or "history['loss']", and its length."""
+
+    name: str
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
 class Holdings:
     """What the code of an untracked training holds, as far as its variables show it."""
 
@@ -221,3 +229,5 @@ class Holdings:
     """Its own count of epochs, from a variable with such a name."""
     calls_wrapper: bool | None = None
     """Whether a wrapper that spreads models was called in some forward pass; None while too few were seen."""
+    lists: tuple[HeldList, ...] = ()
+    """Its longest lists of tensors, by name; at most three."""

@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 from gputop.sources.python_stacks.memory import TornError
 from gputop.sources.python_stacks.objects import Kind, Objects
-from gputop.whereabouts.records import HeldLoader, HeldModels, Holdings
+from gputop.whereabouts.records import HeldList, HeldLoader, HeldModels, Holdings
 
 _EVALUATES = re.compile(
     r"val|test|eval|dev(?!ice)|hold_?out|infer|pred|query|calib|teacher|target|ema|reference|frozen", re.IGNORECASE
 )
-_LOADER, _MODULE = "torch.DataLoader", "torch.Module"
+_LOADER, _MODULE, _TENSOR = "torch.DataLoader", "torch.Module", "torch.Tensor"
 _REPLICATES = frozenset(("torch.DistributedDataParallel", "torch.FullyShardedDataParallel", "torch.FSDPModule"))
 _WRAPPERS = _REPLICATES | {"torch.DataParallel", "deepspeed.DeepSpeedEngine"}
 _NORMALIZES, _SYNCHRONIZES, _DROPS = "torch._BatchNorm", "torch.SyncBatchNorm", "torch._DropoutNd"
@@ -25,6 +25,9 @@ _LOSSES = frozenset(("torch._Loss",))
 _MODULES_MAX = 400
 """Modules of a model among which layers are searched that differ in evaluation mode."""
 _VARIABLES_MAX = 2000
+_KEYS_MAX = 64
+"""Entries of a dictionary that are looked at."""
+_LISTS_MOST = 3
 _PLAIN_SAMPLERS = frozenset(("torch.RandomSampler", "torch.SequentialSampler"))
 
 
@@ -45,16 +48,25 @@ def holdings(objects: Objects, variables: Iterable[Variable]) -> Holdings:
     loaders: dict[int, _Found] = {}
     models: dict[int, _Found] = {}
     epochs: list[int] = []
+    lists: dict[int, HeldList] = {}
     for found in _with_attributes(objects, variables):
         variable, kind = found
         if _LOADER in kind.bases:
             loaders.setdefault(variable.at, found)
         elif _MODULE in kind.bases and not kind.bases & _LOSSES:
             models.setdefault(variable.at, found)
+        elif kind.name in ("list", "dict"):
+            lists |= _lists(objects, found)
         elif kind.name == "int" and variable.name in ("epoch", "ep", "current_epoch", "epoch_idx", "cur_epoch"):
             value = objects.value(variable.at)
             epochs += [value] if isinstance(value, int) else []
-    return Holdings(_models(objects, models.values()), _loader(objects, loaders.values()), max(epochs, default=None))
+    longest = sorted(lists.values(), key=lambda item: -item.length)[:_LISTS_MOST]
+    return Holdings(
+        _models(objects, models.values()),
+        _loader(objects, loaders.values()),
+        max(epochs, default=None),
+        lists=tuple(sorted(longest, key=lambda item: item.name)),
+    )
 
 
 def _with_attributes(objects: Objects, variables: Iterable[Variable]) -> Iterator[_Found]:
@@ -72,6 +84,18 @@ def _with_attributes(objects: Objects, variables: Iterable[Variable]) -> Iterato
                     yield _Found(Variable(name, at), objects.kind(at))
         except (TornError, UnicodeDecodeError):
             continue  # a variable that changes meanwhile
+
+
+def _lists(objects: Objects, found: _Found) -> dict[int, HeldList]:
+    """Return the lists of tensors that a variable is, or that a dictionary holds, by where they are."""
+    (name, at), kind = found
+    named = [(name, at)] if kind.name == "list" else [(f"{name}['{key}']", place) for key, place in objects.items(at)]
+    lists = [(text, place) for text, place in named[:_KEYS_MAX] if kind.name == "list" or objects.kind(place).name == "list"]
+    return {
+        place: HeldList(text, objects.length(place))
+        for text, place in lists
+        if (newest := objects.newest(place)) is not None and _TENSOR in objects.kind(newest).bases
+    }
 
 
 def _loader(objects: Objects, found: Iterable[_Found]) -> HeldLoader | None:

@@ -51,6 +51,11 @@ class Objects:
         """``minor``: Python's. ``text_type``: where its type ``str`` is."""
         self._memory, self._known, self._minor, self._text_type = memory, known, minor, text_type
         self._kinds: dict[int, tuple[bytes, Kind]] = {}
+        self._names: dict[int, str | None] = {}
+
+    def begin(self) -> None:
+        """Begin a new look: names that were read before may be others by now."""
+        self._names.clear()
 
     def text(self, at: int) -> str:
         """Return the text at an address.
@@ -128,6 +133,15 @@ class Objects:
         first = at + (24 if self._minor < 14 else 32)  # from 3.14 on, a tuple keeps its hash
         return struct.unpack(f"<{count}Q", self._memory.read(first, 8 * count)) if count else ()
 
+    def length(self, at: int) -> int:
+        """Return the length of the list at an address."""
+        return self._memory.word(at + _FIRST)
+
+    def newest(self, at: int) -> int | None:
+        """Return where the last element of a list is; None of an empty one."""
+        length = self.length(at)
+        return self._memory.word(self._memory.word(at + 24) + 8 * (length - 1)) if length else None
+
     def _read_kind(self, data: bytes) -> Kind:
         size, flags = (_WORD.unpack_from(data, place)[0] for place in (_TYPE_SIZE, _TYPE_FLAGS))
         dict_at = struct.unpack_from("<q", data, _TYPE_DICT_AT)[0]
@@ -194,4 +208,6 @@ class Objects:
                 yield name, value
 
     def _name(self, at: int) -> str | None:
-        return self.text(at) if self._memory.word(at + _TYPE_AT) == self._text_type else None
+        if at not in self._names:  # all modules of a model share the names of their attributes
+            self._names[at] = self.text(at) if self._memory.word(at + _TYPE_AT) == self._text_type else None
+        return self._names[at]

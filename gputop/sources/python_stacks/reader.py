@@ -114,6 +114,7 @@ class StackReader:
         if known is None:
             return None
         with self._memory:
+            self._objects.begin()
             try:
                 found = holdings(self._objects, self._variables(known, is_own))
             except _NOTHING:

@@ -22,7 +22,7 @@ from gputop.sources.python_stacks.objects import Objects
 from gputop.sources.python_stacks.reader import StackReader
 from gputop.sources.python_stacks.survey import LOOK_S, Survey
 from gputop.whereabouts.activities import is_library
-from gputop.whereabouts.records import FORWARD_MIN, Call, HeldLoader, HeldModels, Holdings
+from gputop.whereabouts.records import FORWARD_MIN, Call, HeldList, HeldLoader, HeldModels, Holdings
 from tests.pythons import SUPPORTED, python_of
 from tests.real_processes import eventually
 
@@ -50,7 +50,7 @@ DDP, Loss = of_torch("DistributedDataParallel", Module), of_torch("CrossEntropyL
 Norm = of_torch("BatchNorm1d", of_torch("_BatchNorm", Module))
 Synced, Dropout = of_torch("SyncBatchNorm", Norm.__bases__[0]), of_torch("Dropout", of_torch("_DropoutNd", Module))
 Distributed, Random, Sequential = of_torch("DistributedSampler"), of_torch("RandomSampler"), of_torch("SequentialSampler")
-Iterable = of_torch("IterableDataset")
+Iterable, Tensor = of_torch("IterableDataset"), of_torch("Tensor")
 
 
 class Net(Module):
@@ -145,6 +145,15 @@ CASES = {
         "net = module(Net)\nfor number in range(300):\n    setattr(net, f'größe{number}', number)\n"
         "for number in range(290):\n    delattr(net, f'größe{number}')\nnet.training = False\nwait()",
         Holdings(HeldModels(("Net",), evaluates=True)),
+    ),
+    "with lists of tensors": (
+        "def fit(net, history):\n    losses, few, none, names = [Tensor()] * 40, [Tensor()] * 2, [], ['loss'] * 99\n"
+        "    floats = [0.5, Tensor(), 0.5]\n    wait()\n"
+        "fit(module(Net), {'loss': [Tensor(), 0.1], 'seen': [Tensor()] * 60, 'step': 3, 7: [Tensor()] * 90})",
+        Holdings(
+            HeldModels(("Net",)),
+            lists=(HeldList("few", 2), HeldList("history['seen']", 60), HeldList("losses", 40)),
+        ),
     ),
     "nothing of torch's": ("epoch, names, value = 3, ['a'], -5\nwait()", None),
 }

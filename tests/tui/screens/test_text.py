@@ -21,7 +21,7 @@ from gputop.tui.screens.stop import StopScreen
 from gputop.tui.state.keys import KEYS
 from gputop.tui.widgets.lines import LinesWidget
 from gputop.tui.widgets.log_view import LINES_KEPT, LogView
-from gputop.whereabouts.records import Activity, Doing
+from gputop.whereabouts.records import Activity, Doing, HeldLoader, HeldModels, Holdings
 from tests import samples
 from tests.tui.kit import SIZES, ScreenApp, text_of, view_of
 
@@ -127,6 +127,22 @@ def test_what_the_main_thread_of_an_untracked_process_does_is_shown() -> None:
         shown = text(process_lines(replace(snapshot.processes[0], doing=doing), snapshot, 100))
         assert words in " ".join(shown.split())
     assert "main thread" not in text(process_lines(snapshot.processes[0], snapshot, 100))
+
+
+def test_what_an_untracked_training_holds_is_shown() -> None:
+    snapshot = samples.snapshot()
+    models = HeldModels(("DistributedDataParallel",), "DistributedDataParallel", replicates=True, evaluates=True)
+    loader = HeldLoader("train\x1b_dl", "Photos", "DistributedSampler", is_plain=False, batch_size=32)
+    for held, words in (
+        (Holdings(models), "model DistributedDataParallel, in evaluation mode"),
+        (Holdings(replace(models, evaluates=False), loader), "model DistributedDataParallel loader"),
+        (Holdings(None, loader), "_dl: Photos, DistributedSampler, batches of 32"),
+        (Holdings(None, replace(loader, batch_size=None)), "_dl: Photos, DistributedSampler CPU"),
+    ):
+        shown = text(process_lines(replace(snapshot.processes[0], held=held), snapshot, 100))
+        assert words in " ".join(shown.split())
+        assert "\x1b" not in shown
+    assert "Photos" not in text(process_lines(snapshot.processes[0], snapshot, 100))
 
 
 def test_each_activity_has_words() -> None:

@@ -72,6 +72,7 @@ def grows_until_full(evidence: Evidence, group: RankGroup) -> Judgement:
     found.sort(key=lambda growth: growth.left_s)
     first = found[0]
     facts = [_fact(growth) for growth in found[:4]]
+    facts += _lists(evidence, [growth.member.process for growth in found])
     gpu = words.gpu(first.device)
     finding = tracked.about(
         group,
@@ -100,7 +101,7 @@ H06 = Rule(
     title="Memory that grows until it is full",
     severities=("warning",),
     confidences=("likely", "possible"),
-    needs=("NVML memory per process", "/proc"),
+    needs=("NVML memory per process", "/proc, variables"),
     window_s=WARM_UP_S + SPAN_MIN_S,
     every_s=RARELY_S,
     threshold=(
@@ -127,6 +128,17 @@ def _fact(growth: _Growth) -> Fact:
         f"{units.coarse_duration(growth.span_s)}, full in about {units.coarse_duration(growth.left_s)}"
     )
     return Fact(text, round(growth.left_s), "NVML")
+
+
+def _lists(evidence: Evidence, processes: Sequence[Process | None]) -> list[Fact]:
+    """Return which list of tensors grows along with the memory of an untracked process."""
+    for process in processes:
+        grown = evidence.held.grown_list(process) if process is not None else None
+        if process is not None and grown is not None:
+            name, before, now = grown
+            text = f"the list {name} of process {process.pid} grew from {units.count(before)} to {words.count(now, 'tensor')}"
+            return [Fact(text, now, f"/proc/{process.pid}/mem")]
+    return []
 
 
 def _growth(evidence: Evidence, group: RankGroup, member: Member) -> _Growth | None:
@@ -196,6 +208,7 @@ def _fills_the_machine(evidence: Evidence, group: RankGroup) -> Judgement:
         )
         for process, rate, course in grown[:4]
     ]
+    facts += _lists(evidence, [process for process, *_ in grown])
     facts.append(
         Fact(
             f"the machine has {units.bytes_text(host.memory_available_bytes)} available",

@@ -8,7 +8,7 @@ from gputop import units
 from gputop.snapshot import Device, DeviceUse, Process, ProcessDetails, Snapshot
 from gputop.tui.drawing.line import Line, Span, clean
 from gputop.tui.drawing.prose import BLANK, heading, pairs, side_by_side, wrapped
-from gputop.whereabouts.records import Doing
+from gputop.whereabouts.records import Doing, Holdings
 
 _CONTEXTS = {"C": "compute", "G": "graphics", "M": "MPS"}
 _STATES = {"R": "running", "S": "sleeping", "D": "waiting for I/O (cannot be killed)", "T": "stopped", "Z": "zombie"}
@@ -91,6 +91,7 @@ def _identity(process: Process, snapshot: Snapshot) -> list[tuple[str, str]]:
         ("command", " ".join(process.command) if process.command else units.UNKNOWN),
         ("state", _STATES.get(process.state or "", process.state or units.UNKNOWN)),
         *([("main thread", _doing(process.doing))] if process.doing is not None else []),
+        *(_held(process.held) if process.held is not None else []),
         ("CPU", units.percent(process.cpu_percent)),
         ("host memory (RSS)", units.bytes_text(process.memory_rss_bytes)),
         ("started", f"{clock}, {since} ago" if started is not None else units.UNKNOWN),
@@ -102,6 +103,18 @@ def _doing(doing: Doing) -> str:
     """Return what a main thread was seen to do, and at which line of the user's own code."""
     at = f" at {clean(doing.place)}" if doing.place else ""
     return f"{_ACTIVITIES.get(doing.activity, doing.activity)}{at}"
+
+
+def _held(held: Holdings) -> list[tuple[str, str]]:
+    """Return what the code of an untracked training holds."""
+    rows = []
+    if held.models is not None:
+        mode = ", in evaluation mode" if held.models.evaluates else ""
+        rows.append(("model", clean(", ".join(held.models.names)) + mode))
+    if held.loader is not None:
+        size = f", batches of {held.loader.batch_size}" if held.loader.batch_size is not None else ""
+        rows.append(("loader", clean(f"{held.loader.name}: {held.loader.dataset}, {held.loader.sampler}") + size))
+    return rows
 
 
 _ACTIVITIES: Mapping[str, str] = {

@@ -8,6 +8,7 @@ import pytest
 
 from gputop.doctor.evidence.memory_growth import MemoryGrowth
 from gputop.snapshot import Snapshot
+from gputop.whereabouts.records import HeldList, Holdings
 from tests.doctor.scenes.base import Scene, check_first_verdict, ids, not_tracked, play
 from tests.doctor.scenes.near import memory as scenes
 
@@ -31,6 +32,31 @@ def test_the_memory_of_the_machine_may_become_full(scene: Scene) -> None:
     # 4 GiB and 0.1 GiB a second: 5 GiB after the warm-up of 10 s, and 10.9 GiB in the last second.
     assert found.evidence[0].text == "process 4002 grew from 5.0 GiB to 10.9 GiB in 59s"
     assert "available" in found.evidence[-1].text
+
+
+def with_list(base: Scene, per_shot: int) -> Scene:
+    """Rank 2 holds a list of tensors that grows by so many from one snapshot to the next."""
+
+    def scene(number: int) -> Snapshot:
+        shot = base(number)
+        held = Holdings(lists=(HeldList("losses", 100 + per_shot * number),))
+        processes = [replace(item, held=held) if item.pid == 4002 else item for item in shot.processes]
+        return replace(shot, processes=tuple(processes))
+
+    return scene
+
+
+@pytest.mark.parametrize(
+    ("base", "seconds"),
+    [(scenes.leaks_untracked, scenes.SECONDS), (not_tracked(scenes.keeps_everything), scenes.HOST_SECONDS)],
+    ids=["of a GPU", "of the machine"],
+)
+def test_the_list_that_grows_along_is_named(base: Scene, seconds: int) -> None:
+    (found,) = (finding for finding in play(with_list(base, 10), seconds)[-1] if finding.id == "H06")
+    text = f"the list losses of process 4002 grew from 100 to {100 + 10 * (seconds - 1)} tensors"
+    assert [fact.text for fact in found.evidence if fact.source == "/proc/4002/mem"] == [text]
+    (found,) = (finding for finding in play(with_list(base, 0), seconds)[-1] if finding.id == "H06")
+    assert not [fact for fact in found.evidence if fact.source == "/proc/4002/mem"]
 
 
 def test_the_growth_that_is_named_is_that_of_the_whole_span() -> None:
