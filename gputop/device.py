@@ -61,6 +61,8 @@ class Host:
     iommu_enabled: bool | None = None
     mps_server_pid: int | None = None
     """PID of nvidia-cuda-mps-server, which owns the contexts of its clients; None if there is none."""
+    gputop_version: str | None = None
+    """The version of the gputop that read this machine; None if it is older than this field."""
 
 
 @dataclass(frozen=True, slots=True)

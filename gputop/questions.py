@@ -11,10 +11,24 @@ from gputop.process import ProcessAnswer, ProcessQuestion
 from gputop.profiled import Profile, ProfileQuestion
 from gputop.run_questions import GpusAnswer, GpusQuestion, RunsAnswer, RunsQuestion
 from gputop.whereabouts.records import Whereabouts, WhereQuestion
-from gputop.wire import decode
+from gputop.wire import AnswerLine, decode
 
 Question: TypeAlias = ProcessQuestion | RunsQuestion | GpusQuestion | WhereQuestion | ProfileQuestion | ClockQuestion
-Answer: TypeAlias = ProcessAnswer | RunsAnswer | GpusAnswer | Whereabouts | Profile | ClockAnswer
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Misunderstood(AnswerLine):
+    """Instead of an answer: one end of the stream does not know what the other end sends, because their versions differ."""
+
+    KEY = "misunderstood"
+
+    what: str
+    """The key of the question that the sampler does not know, or of the answer that the reader cannot read."""
+    why: str = ""
+    """The reason, in a sentence for the user. The reader sets it: it knows both versions."""
+
+
+Answer: TypeAlias = ProcessAnswer | RunsAnswer | GpusAnswer | Whereabouts | Profile | ClockAnswer | Misunderstood
 
 _QUESTIONS: Mapping[str, type[Question]] = {
     "process": ProcessQuestion,
@@ -25,7 +39,7 @@ _QUESTIONS: Mapping[str, type[Question]] = {
     "clock": ClockQuestion,
 }
 """The command's only key -> what it holds."""
-_ANSWERS: tuple[type[Answer], ...] = (ProcessAnswer, RunsAnswer, GpusAnswer, Whereabouts, Profile, ClockAnswer)
+_ANSWERS: tuple[type[Answer], ...] = (ProcessAnswer, RunsAnswer, GpusAnswer, Whereabouts, Profile, ClockAnswer, Misunderstood)
 
 
 def command_of(question: Question) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from gputop.agent.one_at_a_time import OneAtATime
 from gputop.clocks import ClockAnswer, ClockQuestion
 from gputop.process import ProcessAnswer, ProcessQuestion
 from gputop.profiled import STEPS_MAX, Profile, ProfileQuestion
-from gputop.questions import Answer, Question
+from gputop.questions import Answer, Misunderstood, Question
 from gputop.run_questions import GpusQuestion, RunsAnswer, RunsQuestion
 from gputop.snapshot import Run
 from gputop.whereabouts.records import Whereabouts, WhereQuestion
@@ -54,6 +54,10 @@ class Answering:
                 self._profiles.ask(partial(_profile, question, runs))
         else:
             self._where.ask(partial(_whereabouts, question, runs, curves))
+
+    def refuse(self, key: str) -> None:
+        """Answer that this sampler does not know the question with this key."""
+        self._deliver(Misunderstood(key))
 
 
 def _stored_runs(question: RunsQuestion) -> RunsAnswer:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+import gputop
 from gputop.agent.nccl_turns import NcclTurns, WhenToAsk
 from gputop.agent.run_processes import began_of, claims_of, pids_of, ranks_with_others_elsewhere
 from gputop.agent.source import select_devices, uses_on
@@ -352,6 +353,7 @@ class Sampler:
             host,
             driver_version=reading.driver_version,
             cuda_version=reading.cuda_version,
+            gputop_version=gputop.__version__,
             simulated=reading.simulated,
             problem=reading.problem or self._problem,
         )

@@ -89,13 +89,15 @@ def serve(
 
 
 def apply(sampler: Sampler, answering: Answering, command: Mapping[str, Any]) -> bool:
-    """Execute one command; return True if a snapshot should follow at once. Ignore anything that is not a command."""
+    """Execute one command; return True if a snapshot should follow at once. A question that it does not know, as from a newer
+    screen, is refused.
+    """
     from gputop.questions import question_in
 
     try:
         question = question_in(command)
     except FormatError:
-        return False
+        question = None
     if question is not None:
         answering.ask(question, sampler.listed_runs, sampler.listed_curves)
         return False
@@ -105,6 +107,8 @@ def apply(sampler: Sampler, answering: Answering, command: Mapping[str, Any]) ->
     if isinstance(command.get("interval_s"), int | float):
         sampler.set_interval(float(command["interval_s"]))
         return True
+    for key in command:
+        answering.refuse(key)
     return False
 
 

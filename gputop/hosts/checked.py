@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from gputop.questions import Answer, answer_in, is_answer
+from gputop.questions import Answer, Misunderstood, answer_in, is_answer
 from gputop.run_questions import GpusAnswer, RunsAnswer
 from gputop.snapshot import SCHEMA_VERSION, Points, Problem, Snapshot
 from gputop.terminal_text import strip_controls
@@ -73,14 +73,18 @@ def snapshot_in(line: bytes) -> Snapshot:
 
 
 def answer_of(line: bytes) -> Answer | None:
-    """Return the answer in a line; None if there is none.
+    """Return the answer in a line; None if there is none, and ``Misunderstood`` for one that this gputop cannot read.
 
     Raises:
-        FormatError: the answer is not well formed.
+        FormatError: it is no JSON, or has more records than a machine.
     """
     if not is_answer(line):
         return None
-    answer = answer_in(json.dumps(data_in(line), separators=(",", ":")).encode())
+    data = data_in(line)
+    try:
+        answer = answer_in(json.dumps(data, separators=(",", ":")).encode())
+    except FormatError:
+        return Misunderstood(next(iter(data)))
     if isinstance(answer, GpusAnswer):
         gpus = (past for past in answer.gpus if past.is_whole and all(map(math.isfinite, past.times)))
         return replace(answer, gpus=tuple(gpus)[: MOST["devices"]])

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+import gputop
 from gputop.errors import PLEASE_REPORT, describe_unexpected
 from gputop.terminal_text import printable, strip_controls
 
@@ -93,6 +94,15 @@ class Failure(NamedTuple):
 def unread(error: Exception) -> Failure:
     """Return the failure for an unexpected error in reading a host, or a server that knows hosts."""
     return Failure("failed", f"gputop could not read it: {describe_unexpected(error)}.", f"It needs {PLEASE_REPORT}.")
+
+
+def misunderstood(host: str, version: str | None) -> str:
+    """Say that the gputop on a host, with this version, and the one here do not understand each other."""
+    there = "an older version" if version is None else f"version {printable(version)}"
+    return (
+        f"gputop on {host} and here do not understand each other: there it is {there}, here version {gputop.__version__}. "
+        "Install the same version on both machines."
+    )
 
 
 @dataclass(frozen=True, slots=True)

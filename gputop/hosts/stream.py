@@ -33,10 +33,11 @@ from gputop.hosts.state import (
     HostStatus,
     failure_of_gputop,
     failure_of_login,
+    misunderstood,
     unread,
 )
 from gputop.hosts.transport import HELLO, Transport, is_said
-from gputop.questions import Answer, command_of
+from gputop.questions import Answer, Misunderstood, command_of
 from gputop.snapshot import Snapshot
 from gputop.wire import FormatError
 
@@ -122,6 +123,7 @@ class HostStream:
         self._spent_s = 0.0
         """CPU time for decoding the last line."""
         self._said_hello = False
+        self._version_there: str | None = None
 
     @property
     def failures(self) -> int:
@@ -277,9 +279,12 @@ class HostStream:
         if isinstance(answer, ClockAnswer):
             self._clock.take(answer, arrived_at)
             return None
+        if isinstance(answer, Misunderstood):
+            answer = replace(answer, why=misunderstood(self.status.host, self._version_there))
         if snapshot is None:
             self._deliver(Heard(self.status, answer=answer))
             return None
+        self._version_there = snapshot.host.gputop_version
         # A line that this machine waited for came straight from the host.
         self._held_up = self._held_up and waited_s < snapshot.interval_s / 2
         if not self._held_up:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
+from weakref import ref
+
+from textual.screen import Screen
 
 from gputop.agent.feed import Feed
 from gputop.agent.one_heap import GIVEN_BACK_S, give_back
+from gputop.questions import Misunderstood
 from gputop.settings.values import Settings
 from gputop.tui.machine import Machine
 from gputop.tui.messages import FeedArrived
@@ -17,6 +22,8 @@ from gputop.tui.turns import Turns
 
 FIRST_PICTURE_S = 1.0
 """How often the first picture is drawn again while no snapshot arrives, with its age."""
+NOT_ANSWERED_S = 15.0
+"""For how long a screen says that its questions are not understood."""
 
 
 class WatchingApp(SparingApp):
@@ -35,6 +42,8 @@ class WatchingApp(SparingApp):
         """What is printed after the screen has closed."""
         self._paused = False
         self._own_cost = OwnCost()
+        self._not_answered: Callable[[], Screen[Any] | None] = lambda: None
+        """Returns the screen that has said that its questions are not understood."""
         self._turns = Turns(self._take_turn, self.call_later, self.REST_S)
 
     @property
@@ -72,10 +81,19 @@ class WatchingApp(SparingApp):
         answers = self.feed.take_answers()
         is_more = self.take_in(is_answered=bool(answers))
         for answer in answers:
+            if isinstance(answer, Misunderstood):
+                self._say_why_not(answer)
+                continue
             take = getattr(self.screen, "take_answer", None)
             if take is not None:
                 take(answer)
         return is_more
+
+    def _say_why_not(self, answer: Misunderstood) -> None:
+        """Say, once on each screen, that its questions cannot be answered: it asks again every few seconds."""
+        if answer.why and self._not_answered() is not self.screen:
+            self._not_answered = ref(self.screen)
+            self.screen.notify(answer.why, severity="warning", timeout=NOT_ANSWERED_S)
 
     def take_in(self, *, is_answered: bool = False) -> bool:
         """Process what is waiting, and draw it; return whether more may be waiting for the next turn.

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import gputop
 from gputop.agent import process_reader
 from gputop.agent.newest_wins import NewestWins
 from gputop.agent.process_reader import ENVIRONMENT_MAX_CHARACTERS, READERS_MAX, VALUE_MAX_CHARACTERS
@@ -20,6 +21,7 @@ from gputop.agent.sampler import Sampler
 from gputop.agent.serving import serve
 from gputop.agent.source import NoSource
 from gputop.process import ProcessAnswer, ProcessDetails, ProcessQuestion
+from gputop.questions import Misunderstood, answer_in, is_answer
 from gputop.snapshot import FormatError, Problem, Snapshot
 from gputop.whereabouts.records import Whereabouts
 from tests.agent.test_sampler import Agent, run
@@ -37,10 +39,12 @@ def child() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def answer_of(agent: Agent, question: ProcessQuestion) -> ProcessAnswer:
-    """Ask, and return the answer; every other line is a snapshot."""
+    """Ask, and return the answer; every other line is a snapshot, or refuses another question."""
     agent.send(process={"pid": question.pid, "environment": question.environment})
     for _ in range(1000):
         line = agent.process.stdout.readline()
+        if Misunderstood.is_in(line):
+            continue
         if not ProcessAnswer.is_in(line):
             Snapshot.from_json(line)
         elif (answer := ProcessAnswer.from_json(line)).question == question:
@@ -244,3 +248,16 @@ def test_an_answer_comes_back_equal_and_is_not_a_snapshot() -> None:
 def test_a_damaged_answer_is_refused(line: str) -> None:
     with pytest.raises(FormatError):
         ProcessAnswer.from_json(line)
+
+
+def test_a_question_of_a_newer_screen_is_refused_and_named() -> None:
+    """It got no answer, and the screen asked again and again."""
+    with Agent("-i", "200ms", "--virtual", "1", "--no-nccl-ras") as agent:
+        assert agent.next().host.gputop_version == gputop.__version__
+        agent.send(weather={"days": 3})
+        assert agent.process.stdout is not None
+        found = next(line for line in agent.process.stdout if is_answer(line))
+        assert answer_in(found) == Misunderstood("weather")
+        agent.send(process={"pid": "none"})
+        found = next(line for line in agent.process.stdout if is_answer(line))
+        assert answer_in(found) == Misunderstood("process")

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+import gputop
 from gputop.agent import lines
 from gputop.clocks import Compared
 from gputop.errors import UsageError
@@ -25,9 +26,10 @@ from gputop.hosts import stream as stream_module
 from gputop.hosts.feed import feeds_of
 from gputop.hosts.fleet import Fleet, read_once
 from gputop.hosts.following import links_by
-from gputop.hosts.stream import Heard, HostStream
+from gputop.hosts.stream import BAD_LINES_MAX, Heard, HostStream
 from gputop.hosts.transport import SSH, STREAM, Transport, transport_of
 from gputop.process import ProcessAnswer, ProcessQuestion
+from gputop.questions import Misunderstood
 from gputop.snapshot import Snapshot
 from tests import REPOSITORY, samples
 from tests.hosts.machines.sshd import DEADLINE_S, Lab, gputop_there, lab, needs_sshd, sessions_of
@@ -385,6 +387,34 @@ def test_a_host_that_sends_what_it_should_not(
     message = str(followed.stream.status.message)
     assert words in message
     assert message.isprintable()
+
+
+ANOTHER_VERSION = """
+line = line.replace('"gputop_version":null', '"gputop_version":"9.1.0"')
+while True:
+    print(line)
+    print(answer)
+    time.sleep(0.05)
+"""
+
+
+@pytest.mark.parametrize("answer", ['{"runs_answer":{"question":7}}', '{"misunderstood":{"what":"weather"}}'])
+def test_a_gputop_of_another_version_that_is_not_understood_is_named(
+    answer: str, follow: Callable[..., Followed], python_there: Callable[..., Transport]
+) -> None:
+    """A screen waited without a word for what it had asked."""
+    followed = follow("node9", python_there(f"answer = {answer!r}\n{ANOTHER_VERSION}"))
+
+    def found() -> list[Misunderstood]:
+        return [heard.answer for heard in list(followed.heard) if isinstance(heard.answer, Misunderstood)]
+
+    followed.until(lambda: len(found()) > BAD_LINES_MAX)
+    assert followed.states == ["connecting", "live"]
+    assert found()[-1].what in ("runs_answer", "weather")
+    assert found()[-1].why == (
+        "gputop on node9 and here do not understand each other: there it is version 9.1.0, here version "
+        f"{gputop.__version__}. Install the same version on both machines."
+    )
 
 
 FLOODS_ERRORS = """

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.pilot import Pilot
 from textual.widgets._toast import Toast
 
+from gputop.questions import Misunderstood
+from gputop.run_questions import RunsQuestion
+from gputop.settings.values import Settings
+from gputop.tui.app import GputopApp
+from gputop.tui.terminal.screen_notice import ScreenNotice
 from tests import samples
-from tests.tui.kit import text_of, whole_app
+from tests.tui.kit import StillFeed, text_of, whole_app
 
 WHERE_THE_RUNS_ARE = "The runs are on the left"
 
@@ -81,3 +87,31 @@ async def test_a_notice_of_what_was_done_outlasts_the_screen(tmp_path: Path, mon
         await pilot.press("escape")
         await pilot.pause()
         assert "Copied the run id" in header(pilot)
+
+
+class NotUnderstood(StillFeed):
+    """The stream of a host whose gputop knows none of the questions."""
+
+    host = "node9"
+
+    def take_answers(self) -> list[object]:
+        asked, self.asked = self.asked, []
+        return [Misunderstood("runs", "gputop on node9 is older.") for question in asked if isinstance(question, RunsQuestion)]
+
+
+async def test_a_screen_whose_question_is_not_understood_says_why_once() -> None:
+    feed: Any = NotUnderstood(samples.snapshot())
+    app = GputopApp(feed, Settings())
+    async with app.run_test(size=(160, 50), notifications=True) as pilot:
+        await pilot.press("o")
+        await pilot.pause()
+        for _ in range(2):
+            assert feed.asked or header(pilot).startswith("▌ gputop on node9 is older.")
+            app.on_feed_arrived()
+            await pilot.pause()
+            feed.ask(RunsQuestion())
+        assert "gputop on node9 is older." in header(pilot)
+        assert [type(notice) for notice in app._notifications] == [ScreenNotice]
+        await pilot.press("escape")
+        await pilot.pause()
+        assert "node9 is older" not in header(pilot)
