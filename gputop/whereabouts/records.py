@@ -171,6 +171,9 @@ class Doing:
 
 FORWARD_MIN = 8
 """Forward passes seen before a wrapper counts as never called (our choice)."""
+BACKWARD_MIN = 30
+"""Backward passes seen before DDP counts as always under no_sync: with eight micro-batches a step, chance shows that in one run
+of 50 (our choice)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +206,8 @@ class HeldModels:
     """Class of the first that spreads a model over devices."""
     replicates: bool = False
     """Whether one of them exchanges gradients between ranks (DDP, FSDP)."""
+    devices: int | None = None
+    """Among how many devices nn.DataParallel divides a batch; None without it."""
     evaluates: bool = False
     """Whether all of them are in evaluation mode."""
     differs: tuple[str, ...] = ()
@@ -229,5 +234,7 @@ class Holdings:
     """Its own count of epochs, from a variable with such a name."""
     calls_wrapper: bool | None = None
     """Whether a wrapper that spreads models was called in some forward pass; None while too few were seen."""
+    exchanges: bool | None = None
+    """Whether DDP exchanged gradients in some backward pass, rather than being under no_sync; None while too few were seen."""
     lists: tuple[HeldList, ...] = ()
     """Its longest lists of tensors, by name; at most three."""

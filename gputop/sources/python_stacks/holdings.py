@@ -7,7 +7,7 @@ loader is decided by elimination: what is named for an evaluation is not; if sev
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from gputop.sources.python_stacks.memory import TornError
@@ -18,8 +18,10 @@ _EVALUATES = re.compile(
     r"val|test|eval|dev(?!ice)|hold_?out|infer|pred|query|calib|teacher|target|ema|reference|frozen", re.IGNORECASE
 )
 _LOADER, _MODULE, _TENSOR = "torch.DataLoader", "torch.Module", "torch.Tensor"
-_REPLICATES = frozenset(("torch.DistributedDataParallel", "torch.FullyShardedDataParallel", "torch.FSDPModule"))
-_WRAPPERS = _REPLICATES | {"torch.DataParallel", "deepspeed.DeepSpeedEngine"}
+DDP = "torch.DistributedDataParallel"
+_REPLICATES = frozenset((DDP, "torch.FullyShardedDataParallel", "torch.FSDPModule"))
+_SPLITS = "torch.DataParallel"
+_WRAPPERS = _REPLICATES | {_SPLITS, "deepspeed.DeepSpeedEngine"}
 _NORMALIZES, _SYNCHRONIZES, _DROPS = "torch._BatchNorm", "torch.SyncBatchNorm", "torch._DropoutNd"
 _LOSSES = frozenset(("torch._Loss",))
 _MODULES_MAX = 400
@@ -43,7 +45,14 @@ class _Found(NamedTuple):
     kind: Kind
 
 
-def holdings(objects: Objects, variables: Iterable[Variable]) -> Holdings:
+class Found(NamedTuple):
+    """What variables hold, and where the first model in DDP is."""
+
+    holdings: Holdings
+    ddp: int | None
+
+
+def holdings(objects: Objects, variables: Iterable[Variable]) -> Found:
     """Return what the ``variables`` of the code around a backward pass or an optimizer step hold. Its memory must be open."""
     loaders: dict[int, _Found] = {}
     models: dict[int, _Found] = {}
@@ -61,12 +70,13 @@ def holdings(objects: Objects, variables: Iterable[Variable]) -> Holdings:
             value = objects.value(variable.at)
             epochs += [value] if isinstance(value, int) else []
     longest = sorted(lists.values(), key=lambda item: -item.length)[:_LISTS_MOST]
-    return Holdings(
+    held = Holdings(
         _models(objects, models.values()),
         _loader(objects, loaders.values()),
         max(epochs, default=None),
         lists=tuple(sorted(longest, key=lambda item: item.name)),
     )
+    return Found(held, next((place for place, found in models.items() if DDP in found.kind.bases), None))
 
 
 def _with_attributes(objects: Objects, variables: Iterable[Variable]) -> Iterator[_Found]:
@@ -119,7 +129,7 @@ def _loader(objects: Objects, found: Iterable[_Found]) -> HeldLoader | None:
         sampler=sampled.name,
         is_plain=plain,
         batch_size=_whole(objects, attributes, "batch_size"),
-        shuffles=_flag(objects, drawn, "shuffle") if distributed else sampled.name == "RandomSampler" if plain else None,
+        shuffles=objects.flag(sampler, "shuffle") if distributed else sampled.name == "RandomSampler" if plain else None,
         replicas=_whole(objects, drawn, "num_replicas") if distributed else None,
         sampler_epoch=_whole(objects, drawn, "epoch") if distributed else None,
     )
@@ -133,11 +143,12 @@ def _models(objects: Objects, found: Iterable[_Found]) -> HeldModels | None:
     wrappers = [item for item in own if item.kind.bases & _WRAPPERS]
     inner = {place for item in own for _, place in _modules(objects, item.variable.at, 1)}
     outermost = [item for item in own if item.variable.at not in inner]
-    modes = [_flag(objects, objects.attributes(item.variable.at), "training") for item in outermost]
+    modes = [objects.flag(item.variable.at, "training") for item in outermost]
     layers = [layer for item in outermost for layer in _layers(objects, item.variable.at)]
     return HeldModels(
         names=tuple(sorted({item.kind.name for item in outermost})),
         wrapper=wrappers[0].kind.name if wrappers else None,
+        devices=_devices(objects, wrappers),
         replicates=any(item.kind.bases & _REPLICATES for item in own),
         evaluates=bool(modes) and all(mode is False for mode in modes),
         differs=tuple(
@@ -147,6 +158,15 @@ def _models(objects: Objects, found: Iterable[_Found]) -> HeldModels | None:
     )
 
 
+def _devices(objects: Objects, wrappers: Sequence[_Found]) -> int | None:
+    """Return the number of devices of the first nn.DataParallel; None without one, or without devices of its own."""
+    for (_, at), kind in wrappers:
+        place = objects.attributes(at).get("device_ids") if _SPLITS in kind.bases else None
+        if place is not None and objects.kind(place).name == "list":
+            return objects.length(place) or None
+    return None
+
+
 def _layers(objects: Objects, at: int) -> Iterator[tuple[bool, bool, bool | None]]:
     """Yield the layers of a model that work otherwise in evaluation mode.
 
@@ -154,7 +174,7 @@ def _layers(objects: Objects, at: int) -> Iterator[tuple[bool, bool, bool | None
     """
     for kind, place in _modules(objects, at, _MODULES_MAX):
         if kind.bases & {_NORMALIZES, _DROPS}:
-            trains = _flag(objects, objects.attributes(place), "training")
+            trains = objects.flag(place, "training")
             yield _NORMALIZES in kind.bases, _SYNCHRONIZES in kind.bases, trains
 
 
@@ -174,8 +194,3 @@ def _modules(objects: Objects, at: int, most: int) -> Iterator[tuple[Kind, int]]
 def _whole(objects: Objects, attributes: Mapping[str, int], name: str) -> int | None:
     value = objects.value(attributes[name]) if name in attributes else None
     return value if isinstance(value, int) else None
-
-
-def _flag(objects: Objects, attributes: Mapping[str, int], name: str) -> bool | None:
-    value = _whole(objects, attributes, name)
-    return None if value is None else value != 0

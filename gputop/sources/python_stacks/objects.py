@@ -133,6 +133,20 @@ class Objects:
         first = at + (24 if self._minor < 14 else 32)  # from 3.14 on, a tuple keeps its hash
         return struct.unpack(f"<{count}Q", self._memory.read(first, 8 * count)) if count else ()
 
+    def flag(self, at: int, name: str) -> bool | None:
+        """Return the truth value of an attribute; None if there is no such attribute, or it is None.
+
+        Raises:
+            TornError: it is no truth value.
+        """
+        place = self.attributes(at).get(name)
+        value = self.value(place) if place is not None else None
+        if value is None:
+            return None
+        if value not in (0, 1):
+            raise TornError
+        return value == 1
+
     def length(self, at: int) -> int:
         """Return the length of the list at an address."""
         return self._memory.word(at + _FIRST)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from gputop.sources.python_stacks import symbols
-from gputop.sources.python_stacks.holdings import Variable, holdings
+from gputop.sources.python_stacks.holdings import DDP, Variable, holdings
 from gputop.sources.python_stacks.layouts import GENERATOR, MARKERS, TAGS, Layout, layout
 from gputop.sources.python_stacks.lines import line_at
 from gputop.sources.python_stacks.memory import Memory, TornError
@@ -68,6 +68,7 @@ class StackReader:
         self._codes: dict[int, _Code] = {}
         self._memory = Memory(pid)
         self._layout: Layout | None = None
+        self._ddp: int | None = None
         found = symbols.find(pid, _WANTED) if os.environ.get(OFF) != "0" else None
         if found is None:
             return
@@ -116,10 +117,27 @@ class StackReader:
         with self._memory:
             self._objects.begin()
             try:
-                found = holdings(self._objects, self._variables(known, is_own))
+                found, self._ddp = holdings(self._objects, self._variables(known, is_own))
             except _NOTHING:
                 return None
         return found if found.models is not None or found.loader is not None else None
+
+    def read_exchanges(self) -> bool | None:
+        """Return whether the model in DDP that ``read_holdings`` found exchanges gradients now: it is not under no_sync.
+
+        None if it found none, or if that cannot be read.
+
+        Raises:
+            OSError: the process is gone, or cannot be read any more.
+        """
+        if self._ddp is None:
+            return None
+        with self._memory:
+            try:
+                is_there = DDP in self._objects.kind(self._ddp).bases
+                return self._objects.flag(self._ddp, "require_backward_grad_sync") if is_there else None
+            except _NOTHING:
+                return None
 
     def _variables(self, known: Layout, is_own: Callable[[str], bool]) -> Iterator[Variable]:
         """Yield the variables of the user's own functions on the stack, innermost first, and of the module around them."""

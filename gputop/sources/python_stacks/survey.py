@@ -1,4 +1,4 @@
-"""Looks at an untracked training from time to time: what its code holds, and whether it calls its model through a wrapper."""
+"""Looks at an untracked training: what its code holds, and whether its model is called, and averaged, through a wrapper."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from gputop.sources.python_stacks.reader import StackReader
 from gputop.whereabouts.activities import is_library
-from gputop.whereabouts.records import FORWARD_MIN, Activity, Call, Holdings
+from gputop.whereabouts.records import BACKWARD_MIN, FORWARD_MIN, Activity, Call, Holdings
 
 LOOK_S = 20.0
 """How often variables are looked at: it takes 20 times as long as a look at the stack (2 to 3 ms; the first 10 ms more)."""
@@ -26,8 +26,8 @@ class Survey:
         self._reader = reader
         self._held: Holdings | None = None
         self._due_s = 0.0
-        self._forward = 0
-        self._is_wrapped = False
+        self._forward = self._backward = 0
+        self._is_wrapped = self._exchanges = False
 
     def look(self, calls: Sequence[Call], activity: Activity, now_s: float) -> Holdings | None:
         """Return what it holds. ``calls``: its stack now, which shows this ``activity``.
@@ -44,6 +44,14 @@ class Survey:
         if activity in _TRAINS and now_s >= self._due_s:
             self._due_s = now_s + LOOK_S
             self._held = self._reader.read_holdings(lambda path: not is_library(path)) or self._held
-        if self._held is None or not (self._is_wrapped or self._forward >= FORWARD_MIN):
-            return self._held
-        return replace(self._held, calls_wrapper=self._is_wrapped)
+        if activity == "backward" and not self._exchanges:
+            exchanges = self._reader.read_exchanges()
+            self._backward += exchanges is not None
+            self._exchanges = exchanges is True
+        if self._held is None:
+            return None
+        return replace(
+            self._held,
+            calls_wrapper=self._is_wrapped if self._is_wrapped or self._forward >= FORWARD_MIN else None,
+            exchanges=self._exchanges if self._exchanges or self._backward >= BACKWARD_MIN else None,
+        )

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 
 from gputop.sources.python_stacks.holdings import Variable, holdings
 from gputop.sources.python_stacks.layouts import layout
-from gputop.sources.python_stacks.memory import Memory, TornError
+from gputop.sources.python_stacks.memory import READS_MAX, Memory, TornError
 from gputop.sources.python_stacks.objects import Objects
 from gputop.sources.python_stacks.reader import StackReader
 from gputop.sources.python_stacks.survey import LOOK_S, Survey
 from gputop.whereabouts.activities import is_library
-from gputop.whereabouts.records import FORWARD_MIN, Call, HeldList, HeldLoader, HeldModels, Holdings
+from gputop.whereabouts.records import BACKWARD_MIN, FORWARD_MIN, Call, HeldList, HeldLoader, HeldModels, Holdings
 from tests.pythons import SUPPORTED, python_of
 from tests.real_processes import eventually
 
@@ -117,6 +117,11 @@ CASES = {
             HeldLoader("dl", "Photos", "DistributedSampler", False, 32, shuffles=True, replicas=4, sampler_epoch=7),
         ),
     ),
+    "with batches that are divided": (
+        "net = module(type('DataParallel', (Module,), {'__module__': 'torch.nn'}), module=module(Net))\n"
+        "net.device_ids = [0, 1, 2]\nwait()",
+        Holdings(HeldModels(("DataParallel",), "DataParallel", devices=3)),
+    ),
     "in evaluation mode": (
         "net = module(Net, False, drop=module(Dropout, False), norm=module(Norm, False))\nwait()",
         Holdings(HeldModels(("Net",), evaluates=True, differs=("BatchNorm", "dropout"))),
@@ -178,10 +183,15 @@ def started(tmp_path: Path) -> Any:
         child.wait()
 
 
-def held_by(process: subprocess.Popen[str]) -> Holdings | None:
-    """What it holds; a stack that changes while it is read shows nothing, so it may take several looks."""
+def reader_of(process: subprocess.Popen[str]) -> StackReader:
     reader = StackReader(process.pid)
     eventually(reader.read, lambda calls: calls is not None and any(call.function == "wait" for call in calls), 0.01)
+    return reader
+
+
+def held_by(process: subprocess.Popen[str]) -> Holdings | None:
+    """What it holds; a stack that changes while it is read shows nothing, so it may take several looks."""
+    reader = reader_of(process)
     for _ in range(50):
         found = reader.read_holdings(lambda path: not is_library(path))
         if found is not None:
@@ -196,7 +206,27 @@ def test_what_is_held_is_read_as_it_is(version: str, started: Callable[..., Any]
     assert found == {name: expected for name, (_, expected) in CASES.items()}
 
 
+@pytest.mark.parametrize("version", SUPPORTED)
+@pytest.mark.parametrize(("state", "expected"), [("True", True), ("False", False), ("'odd'", None)])
+def test_whether_ddp_exchanges_gradients_is_read(
+    version: str, state: str, expected: bool | None, started: Callable[..., Any]
+) -> None:
+    code = f"ddp = module(DDP, module=module(Net))\nddp.require_backward_grad_sync = {state}\nwait()"
+    reader = reader_of(started(CLASSES + code, python_of(version)))
+    assert reader.read_exchanges() is None, "it has not been found yet"
+    eventually(lambda: reader.read_holdings(lambda path: not is_library(path)), lambda held: held is not None, 0.01)
+    assert eventually(reader.read_exchanges, lambda found: found is expected, 0.01) is expected
+
+
+def test_of_other_models_it_is_not(started: Callable[..., Any]) -> None:
+    reader = reader_of(started(CLASSES + "net = module(Net)\nnet.require_backward_grad_sync = True\nwait()"))
+    eventually(lambda: reader.read_holdings(lambda path: not is_library(path)), lambda held: held is not None, 0.01)
+    assert reader.read_exchanges() is None
+
+
 TORCH = """\
+import time
+
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
@@ -210,7 +240,7 @@ criterion = nn.MSELoss()
 def wait():
     print("ready", flush=True)
     while True:
-        pass
+        time.sleep(0.01)
 
 
 for epoch in range(2, 9):
@@ -238,7 +268,9 @@ class Noise(Memory):
         self._random = random.Random(seed)
 
     def read(self, at: int, size: int) -> bytes:
-        if self._random.random() < 0.02 or size > 2**20:
+        with suppress(TornError):
+            super().read(at, size)  # it counts
+        if self._random.random() < 0.001 or size > 2**20 or self._reads > READS_MAX:
             raise TornError
         words = [
             self._random.choice((0, 1, 3, 8, 64, at, 2**40, 2**63, self._random.getrandbits(64))) for _ in range(size // 8 + 1)
@@ -247,7 +279,7 @@ class Noise(Memory):
 
 
 @given(st.integers(), st.sampled_from((10, 11, 12)))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_memory_that_changes_is_given_up(seed: int, minor: int) -> None:
     known = layout(minor, lambda size: b"")
     assert known is not None
@@ -261,14 +293,17 @@ def test_memory_that_changes_is_given_up(seed: int, minor: int) -> None:
 class Kept(StackReader):
     """A reader whose variables are given, and that counts how often it is asked."""
 
-    def __init__(self, held: Holdings | None) -> None:
-        self.held, self.asked = held, 0
+    def __init__(self, held: Holdings | None, exchanges: bool | None = None) -> None:
+        self.held, self.exchanges, self.asked = held, exchanges, 0
 
     def read_holdings(self, is_own: Callable[[str], bool]) -> Holdings | None:
         self.asked += 1
         assert is_own("/home/user/train.py")
         assert not is_own("/usr/lib/python3.11/queue.py")
         return self.held
+
+    def read_exchanges(self) -> bool | None:
+        return self.exchanges
 
 
 OWN = Call("/home/user/train.py", 7, "main")
@@ -298,3 +333,20 @@ def test_a_wrapper_is_called_or_not_only_after_enough_forward_passes() -> None:
     assert [getattr(item, "calls_wrapper", "") for item in found] == [None] * (FORWARD_MIN - 1) + [False]
     assert getattr(survey.look(THROUGH, "forward", 22.0), "calls_wrapper", None) is True
     assert getattr(survey.look((OWN,), "forward", 23.0), "calls_wrapper", None) is True, "once is enough"
+
+
+def test_ddp_exchanges_nothing_only_after_enough_backward_passes() -> None:
+    reader = Kept(HELD, exchanges=False)
+    survey = Survey(reader)
+    for second in range(BACKWARD_MIN - 1):
+        found = survey.look((OWN,), "backward", second)
+        assert found is not None
+        assert found.exchanges is None
+    assert getattr(survey.look((OWN,), "optimizer", 99.0), "exchanges", "") is None, "only backward passes count"
+    assert getattr(survey.look((OWN,), "backward", 99.0), "exchanges", None) is False
+    reader.exchanges = True
+    assert getattr(survey.look((OWN,), "backward", 99.0), "exchanges", None) is True
+    reader.exchanges = False
+    assert getattr(survey.look((OWN,), "backward", 99.0), "exchanges", None) is True, "once is enough"
+    unknown = Survey(Kept(HELD))
+    assert all(getattr(unknown.look((OWN,), "backward", second), "exchanges", "") is None for second in range(2 * BACKWARD_MIN))

@@ -17,6 +17,8 @@ from gputop.snapshot import Device
 CALLS_MIN = 20
 SHARE_MIN = 0.8
 """The last batch of an epoch may be small, so 80% of 20 calls must agree (docs/rules.md#b01)."""
+EVEN_MIN = 0.75
+"""Share of the largest piece that the smallest one must have (docs/rules.md#b02)."""
 ROWS_PER_DEVICE = 32
 """The batch size per device that a fix proposes: a starting point, not a rule."""
 _BATCH_OPTIONS = ("--batch-size", "--batch_size", "--bs", "--batch")
@@ -73,6 +75,8 @@ def batch_too_small(evidence: Evidence, group: RankGroup) -> Judgement:
     split = _bad_split(evidence, group)
     if split is not None:
         return _suspicion(evidence, group, split) if split.rule == "B01" else None
+    if (held := _held(evidence, group)) is not None:
+        return held if held.finding.id == "B01" else None
     wraps = any(stated.data_parallel(member.journal) is not None for member in group.members)
     if len(group.members) == 1 and len(group.used) > 1 and not wraps:
         # It may be DataParallel, but only tracking sees the batch.
@@ -87,9 +91,12 @@ B01 = Rule(
     family="data_parallel",
     title="The batch is smaller than the number of GPUs",
     severities=("error",),
-    confidences=("certain",),
-    needs=("journal: data_parallel",),
-    threshold=f"fewer rows than devices {_COUNTED}",
+    confidences=("certain", "possible"),
+    needs=("journal: data_parallel", "/proc: variables"),
+    threshold=(
+        f"fewer rows than devices {_COUNTED}",
+        "untracked, variables hold a loader whose batch has fewer rows than nn.DataParallel has devices (possible)",
+    ),
     hides=_SYMPTOMS,
     mechanism=(
         "nn.DataParallel splits a batch into pieces of ceil(batch / devices) rows until the rows run out. Devices without "
@@ -105,6 +112,8 @@ B01 = Rule(
 def batch_does_not_divide(evidence: Evidence, group: RankGroup) -> Judgement:
     """B02: most calls have enough rows, but one device gets none or far fewer than the others."""
     split = _bad_split(evidence, group)
+    if split is None and (held := _held(evidence, group)) is not None:
+        return held if held.finding.id == "B02" else None
     return _suspicion(evidence, group, split) if split is not None and split.rule == "B02" else None
 
 
@@ -114,9 +123,12 @@ B02 = Rule(
     family="data_parallel",
     title="The batch does not divide evenly among the GPUs",
     severities=("warning",),
-    confidences=("certain",),
-    needs=("journal: data_parallel",),
-    threshold=f"a device without rows, or the smallest share below 0.75 of the largest, {_COUNTED}",
+    confidences=("certain", "possible"),
+    needs=("journal: data_parallel", "/proc: variables"),
+    threshold=(
+        f"a device without rows, or the smallest share below {EVEN_MIN} of the largest, {_COUNTED}",
+        "untracked, variables hold a loader whose batch divides so among the devices of nn.DataParallel (possible)",
+    ),
     hides=_SYMPTOMS,
     mechanism=(
         "nn.DataParallel takes pieces of equal size until the rows run out: 5 rows on 4 GPUs become 2, 2 and 1. The GPU "
@@ -173,6 +185,40 @@ def _bad_split(evidence: Evidence, group: RankGroup) -> _Split | None:
     return None
 
 
+def _held(evidence: Evidence, group: RankGroup) -> Suspicion | None:
+    """Judge an untracked run by its variables: a batch that nn.DataParallel divides badly, if the script passes it on whole."""
+    process = group.main_process
+    held = process.held if process is not None else None
+    if process is None or held is None or held.models is None or held.loader is None or group.run is not None:
+        return None
+    number, batch = held.models.devices or 0, held.loader.batch_size or 0
+    rows = split_rows(batch, number)
+    if number < 2 or not rows or not evidence.trains(group) or (len(rows) == number and min(rows) >= EVEN_MIN * max(rows)):
+        return None
+    small = batch < number
+    shown = " / ".join(str(row) for row in (*rows, *[0] * (number - len(rows))))
+    source = f"/proc/{process.pid}/mem"
+    finding = Finding(
+        id="B01" if small else "B02",
+        severity="error" if small else "warning",
+        confidence="possible",
+        title=f"DataParallel: batch of {batch} feeds {len(rows)} of {number} GPUs"
+        if len(rows) < number
+        else f"DataParallel: {batch} rows split unevenly, {max(rows)} to {min(rows)}",
+        evidence=(
+            Fact(f"{held.loader.name} makes batches of {words.count(batch, 'row')}", batch, source),
+            Fact(f"nn.DataParallel divides them among {number} devices: {shown} rows", list(rows), source),
+        ),
+        cause=_SPLITS + (_IDLE if len(rows) < number else _UNEVEN),
+        fix=_fix_batch(group, batch, number, small=small),
+        refuted_by="The script makes other batches of those that its loader yields.",
+        devices=tuple(device.uuid for device in group.pool if device.uuid in group.used),
+        pids=(process.pid,),
+        run=group.run_id,
+    )
+    return Suspicion(finding, HELD_HOLD_S)
+
+
 def _suspicion(evidence: Evidence, group: RankGroup, split: _Split) -> Suspicion:
     batch, number = split.batch, split.number
     devices = wrapped_devices(group, split.fact)
@@ -211,9 +257,13 @@ def _cause(split: _Split) -> str:
             "nn.DataParallel uses only as many pieces as the tensor argument with the fewest pieces: a mask or another "
             "argument with fewer rows than the batch leaves devices without work, and rows of the batch are lost."
         )
-    return "nn.DataParallel splits each batch into pieces of ceil(batch / devices) rows until the rows run out; " + (
-        "devices without a piece do nothing." if split.used < split.number else "the device with the most rows sets the pace."
-    )
+    return _SPLITS + (_IDLE if split.used < split.number else _UNEVEN)
+
+
+_SPLITS = "nn.DataParallel splits each batch into pieces of ceil(batch / devices) rows until the rows run out; "
+_IDLE, _UNEVEN = "devices without a piece do nothing.", "the device with the most rows sets the pace."
+HELD_HOLD_S = 5.0
+"""An untracked run must go on training for as long."""
 
 
 def wrapped_devices(group: RankGroup, fact: stated.DataParallelFact) -> list[Device]:
@@ -226,11 +276,13 @@ def wrapped_devices(group: RankGroup, fact: stated.DataParallelFact) -> list[Dev
 
 
 def _fix(group: RankGroup, split: _Split) -> str:
-    number = split.number
     if split.rule == "B05":
         return "mask = mask.expand(x.size(0), *mask.shape[1:])  # every tensor argument needs as many rows as the batch"
-    small = split.rule == "B01"
-    size = number * ROWS_PER_DEVICE if small else good_batch(split.batch, number)
+    return _fix_batch(group, split.batch, split.number, small=split.rule == "B01")
+
+
+def _fix_batch(group: RankGroup, batch: int, number: int, *, small: bool) -> str:
+    size = number * ROWS_PER_DEVICE if small else good_batch(batch, number)
     reason = f"{ROWS_PER_DEVICE} for each of {number} GPUs" if small else f"the multiple of {number} nearest to yours"
     lines = [f"loader = DataLoader(dataset, batch_size={size}, shuffle=True, drop_last=True)  # {reason}"]
     process = group.main_process

@@ -10,10 +10,12 @@ from gputop.doctor.facts.ddp import exchanges, waiting_s
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.ddp.gradients import STEPS_MIN, differing_weights, is_bypassed, is_changed
+from gputop.doctor.rules.ddp.variables import never_exchanges
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import SELDOM_S, Judgement, Rule, Suspicion
 from gputop.facts.parallel import Gradients
 from gputop.snapshot import Rank
+from gputop.whereabouts.records import BACKWARD_MIN
 
 UNSYNCED_SHARE_MIN = 0.5
 """The shorter last accumulation of an epoch may end unsynchronized."""
@@ -30,9 +32,11 @@ if last:
 
 def no_sync_misused(evidence: Evidence, group: RankGroup) -> Judgement:
     """C04: with gradient accumulation, DDP averages at the wrong backward pass, or at every one."""
-    ranks = tracked.ranks_of(group)
     if tracked.world(group) < 2:
         return None
+    if group.run is None:
+        return never_exchanges(evidence, group, _NO_SYNC.format(steps="accumulation"))
+    ranks = tracked.ranks_of(group)
     reports = [(rank, fact) for rank in ranks if wrapped_by(rank) == "ddp" and (fact := facts_of(rank).gradients) is not None]
     if not reports or any(is_bypassed(rank) or is_changed(rank) for rank, _ in reports):
         return None
@@ -52,13 +56,14 @@ C04 = Rule(
     family="ddp",
     title="no_sync is misused",
     severities=("error", "warning"),
-    confidences=("certain", "likely"),
-    needs=("journal: gradients, parameters, ddp",),
+    confidences=("certain", "likely", "possible"),
+    needs=("journal: gradients, parameters, ddp", "/proc: variables, stacks"),
     window_s=5.0,
     every_s=SELDOM_S,
     threshold=(
         f"{UNSYNCED_SHARE_MIN:.0%} of {STEPS_MIN} steps follow a backward pass that was not reduced (certain if the weights "
-        f"differ); or every micro-batch is reduced, which takes {COMMUNICATION_SHARE_MIN:.0%} of the step on all ranks"
+        f"differ); or every micro-batch is reduced, which takes {COMMUNICATION_SHARE_MIN:.0%} of the step on all ranks",
+        f"untracked, {BACKWARD_MIN} looks at backward passes show DDP under no_sync each time (possible)",
     ),
     hides=("E06",),
     mechanism=(

@@ -1,5 +1,5 @@
-"""What the variables of untracked ranks show: a wrapper that is missing (C03) or goes unused (C01), loaders that do not divide
-the data (C05) or never change its order (C06), BatchNorm over few rows (C10). Pure.
+"""What the variables of untracked ranks show: a wrapper that is missing (C03), unused (C01) or off (C04), loaders that do not
+divide the data (C05) or never change its order (C06), BatchNorm over few rows (C10). Pure.
 
 Variables show what a training holds, not what it does with it: whoever averages gradients or divides the data by hand holds the
 same. So most of it is only possible.
@@ -17,7 +17,7 @@ from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
 from gputop.process import Process
-from gputop.whereabouts.records import HeldLoader, HeldModels, Holdings
+from gputop.whereabouts.records import BACKWARD_MIN, HeldLoader, HeldModels, Holdings
 
 HOLD_S = 25.0
 """Longer than the time between two looks at variables."""
@@ -88,6 +88,26 @@ def goes_without(evidence: Evidence, group: RankGroup, fix: str) -> Judgement:
         "The script averages gradients or weights by hand, or the ranks train separate models on purpose.",
     )
     return Suspicion(finding, HOLD_S)
+
+
+def never_exchanges(evidence: Evidence, group: RankGroup, fix: str) -> Judgement:
+    """C04 from outside: DDP is under no_sync in every backward pass that was looked at."""
+    ranks = _training(evidence, group)
+    if not ranks or any(item.held.exchanges is not False for item in ranks):
+        return None
+    finding = tracked.about(
+        group,
+        "C04",
+        "error",
+        "possible",
+        "DDP may always be under no_sync: the ranks drift apart",
+        [_fact(ranks[0], f"DDP was under no_sync in all of {BACKWARD_MIN} or more looks at backward passes", False)],
+        "Under no_sync, DDP does not average gradients. The backward pass before optimizer.step() must be outside no_sync; "
+        "here the script may never leave it.",
+        fix,
+        "A step has very many micro-batches, or the script averages the weights by hand from time to time (local SGD).",
+    )
+    return Suspicion(finding)
 
 
 def reads_everything(evidence: Evidence, group: RankGroup, fix: str) -> Judgement:
