@@ -10,6 +10,7 @@ PYTHON_FLAGS_WITH_VALUE = frozenset({"-W", "-X", "--check-hash-based-pycs"})
 _LOCAL_RANK = re.compile(r"--local[-_]rank(=.*)?$")
 _PYTHON = re.compile(r"(python|pypy)[\d.]*$")
 _SPAWNED = "multiprocessing.spawn"
+_FORK_SERVER = "multiprocessing.forkserver import main"
 _TOOLS = frozenset(
     (
         *("pytest", "py.test", "unittest", "tox", "nox", "nose2", "_jb_pytest_runner", "_jb_unittest_runner"),
@@ -36,6 +37,12 @@ def is_python(command: Sequence[str]) -> bool:
 def is_spawned(command: Sequence[str] | None) -> bool:
     """Return whether Python's multiprocessing spawned this process, as torch.multiprocessing.spawn does."""
     return _SPAWNED in " ".join(command or ())
+
+
+def is_fork_server(command: Sequence[str] | None) -> bool:
+    """Return whether this is the fork server of Python's multiprocessing, which from Python 3.14 on forks all of its children,
+    or one of those: they run the same command."""
+    return any(_FORK_SERVER in word for word in command or ())
 
 
 def is_notebook_kernel(command: Sequence[str] | None) -> bool:

@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Any
 
 from gputop.tracking import ending, last_exit
+from gputop.tracking.journal.identity import is_fork_server
 from gputop.tracking.stand_in import cut
 
 _ABOUT_OTHERS = ("subprocess.", "multiprocessing.", "concurrent.", "torch.multiprocessing.", "torch.distributed.elastic.")
@@ -29,7 +30,7 @@ UNSEEN = "gputop saw no training step: backward ran, but no optimizer of torch s
 def record(is_tracked: Callable[[], bool]) -> None:
     """Open a run when an error ends this process, unless ``is_tracked()`` or the script has had one."""
     multiprocessing: Any = sys.modules.get("multiprocessing.process")
-    if multiprocessing is not None and multiprocessing.parent_process() is not None:
+    if multiprocessing is not None and (multiprocessing.parent_process() is not None or is_fork_server()):
         return
     original = sys.excepthook
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from gputop.groups import WORKER_NAME
 from gputop.sources.host import procfs, waits
+from gputop.sources.host.workers import read_children
 from gputop.whereabouts.records import PlaceState
 
 _WORDS = {"open": "opens a file", "sync": "writes files to the disk", "child": "waits for a child process"}
@@ -84,7 +85,7 @@ def _workers(pid: int, held: bool = False) -> str | None:
     stuck = False
     doing: Counter[str] = Counter()
     pids: dict[str, int] = {}
-    for child in procfs.read_children(pid):
+    for child in read_children(pid):
         with suppress(OSError):
             stat = procfs.read_stat(child)
             if stat is not None and stat.comm == WORKER_NAME:

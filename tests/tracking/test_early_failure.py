@@ -6,11 +6,14 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from gputop.tracking.reader.runs import RunReader
 from tests import REPOSITORY
 from tests.tracking.kit import Home, clean_environment, home
 
 assert home
+pytestmark = pytest.mark.interpreter
 
 ARMED = "import sys\nfrom gputop.tracking import early_failure\nearly_failure.record(lambda: False)\n"
 PARSER = "import argparse\np = argparse.ArgumentParser('fit.py')\np.add_argument('--data', required=True)\n"

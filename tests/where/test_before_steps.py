@@ -25,6 +25,7 @@ from gputop.where import before_steps
 from gputop.whereabouts.records import Whereabouts, WhereQuestion
 from gputop.whereabouts.verdict import summary
 from gputop.whereabouts.words import sentence
+from tests import REPOSITORY
 from tests.packages import needs
 from tests.tracking.kit import Home, clean_environment, eventually, home
 
@@ -311,6 +312,25 @@ def test_only_a_process_of_a_launch_reports_itself(home: Home) -> None:
     ):
         code, out, err = home.run(STARTS.format(before=before), command=command, **environment)
         assert (code, out.strip()) == (0, expected), (before, environment, err)
+
+
+PRELOADS = """
+import multiprocessing
+
+if __name__ == "__main__":
+    multiprocessing.set_forkserver_preload(["preloaded"])
+    child = multiprocessing.get_context("forkserver").Process(target=print, args=("child",))
+    child.start()
+    child.join()
+"""
+
+
+def test_a_fork_server_that_imports_torch_does_not_report_itself(home: Home, tmp_path: Path) -> None:
+    """From Python 3.14 on, a loader's workers have one, and it imports what the script imports."""
+    (tmp_path / "preloaded.py").write_text(STARTS.format(before=""))
+    tracked = (sys.executable, "-m", "gputop", "run", "--", sys.executable)
+    code, out, err = home.run(PRELOADS, command=tracked, PYTHONPATH=f"{tmp_path}{os.pathsep}{REPOSITORY}")
+    assert (code, out.split(), err) == (0, ["0", "child"], "")
 
 
 @pytest.mark.warm

@@ -166,14 +166,6 @@ def read_involuntary_switches(pid: int) -> int | None:
     return int(rest.split(None, 1)[0]) if found else None
 
 
-def read_children(pid: int) -> list[int]:
-    """Read the main thread's child processes; empty if it is gone or the kernel does not list them."""
-    try:
-        return [int(child) for child in procfs.read_bytes(f"/proc/{pid}/task/{pid}/children").split()]
-    except (OSError, ValueError):
-        return []
-
-
 def parse_cpu_list(text: str) -> tuple[int, ...]:
     """Parse the kernel's lists of cores, "0-3,8,10-11"; skip anything that is not a number."""
     found: set[int] = set()

@@ -18,7 +18,7 @@ from gputop.sources.host.launchers_of_others import LaunchersOfOthers
 from gputop.sources.host.process_cache import Facts, ProcessCache
 from gputop.sources.host.rendezvous import WaitingLaunchers
 from gputop.sources.host.waiting_ranks import WaitingRanks
-from gputop.sources.host.workers import WorkerBook, workers_of_others
+from gputop.sources.host.workers import WorkerBook, workers_of_others, works_for
 
 SCAN_S = 2.0
 """How often to search /proc for training on the CPU."""
@@ -161,7 +161,7 @@ class UnlistedTrainings:
     def _may_train(self, facts: Facts, listed: Collection[int]) -> bool:
         """Return whether the process neither works for a listed one, as a DataLoader worker or a compiler does, nor is a
         tool."""
-        parent = facts.stat.ppid
+        parent = works_for(facts.stat.ppid)
         works = facts.stat.comm == WORKER_NAME or parent in listed or any(pid == parent for pid, _ in self._training)
         return not works and not is_tool(procfs.command_line_of(facts.stat.pid))
 

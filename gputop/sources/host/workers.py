@@ -1,18 +1,21 @@
 """The DataLoader workers of processes: children that torch names pt_data_worker.
 
 This user's workers are found among the Python processes that the cache reads every two seconds anyway, whichever thread forked
-them; another user's (seen by root) among the children of the main thread. Imports only the standard library and its neighbors.
+them; another user's (seen by root) among the children of the main thread. From Python 3.14 on, most are children of a fork
+server of multiprocessing, which is the child. Imports only the standard library and its neighbors.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
+from gputop.command_line import is_fork_server
 from gputop.groups import WORKER_NAME as NAME
 from gputop.snapshot import Workers
-from gputop.sources.host import procfs, procfs_activity
+from gputop.sources.host import procfs
 from gputop.sources.host.process_cache import Facts, ProcessCache
 
 
@@ -42,6 +45,10 @@ class WorkerBook:
         for facts in found:
             if facts.stat.comm == NAME and facts.stat.state not in procfs.DEAD_STATES:
                 families.setdefault(facts.stat.ppid, {})[facts.stat.pid] = facts
+        for parent in [*families]:
+            served = works_for(parent)
+            if served != parent:
+                families[served] = families.get(served, {}) | families.pop(parent)
         seen, self._seen = self._seen, {}
         self._workers = {pid: self._family(list(members.values()), seen, now_s) for pid, members in families.items()}
 
@@ -73,9 +80,29 @@ class WorkerBook:
         return share
 
 
+def works_for(parent: int) -> int:
+    """Return for whom a process works, given its parent: for the parent of that one if it is a fork server."""
+    with suppress(OSError):
+        command = procfs.read_command(parent)
+        stat = procfs.read_stat(parent) if is_fork_server(command) else None
+        above = procfs.read_stat(stat.ppid) if stat is not None else None
+        if stat is not None and above is not None:
+            # What a fork server has forked has its command line and its image, and may have children, too.
+            forked = stat.image == above.image if stat.image else command == procfs.read_command(above.pid)
+            return parent if forked else above.pid
+    return parent
+
+
+def read_children(pid: int) -> list[int]:
+    """Read the children of a process, as far as its main thread has started them, and those of its fork server."""
+    children = procfs.read_children(pid)
+    servers = [child for child in children if is_fork_server(procfs.command_line_of(child)) and works_for(child) == pid]
+    return [*children, *(grandchild for server in servers for grandchild in procfs.read_children(server))]
+
+
 def workers_of_others(cache: ProcessCache, pids: Iterable[int]) -> list[Facts]:
     """Find the children of processes that belong to other users, whose Python processes are not in the cache."""
-    children = {child for pid in pids for child in procfs_activity.read_children(pid)}
+    children = {child for pid in pids for child in read_children(pid)}
     return [facts for facts in map(cache.look_up_if_readable, children) if facts is not None]
 
 

@@ -82,6 +82,13 @@ def is_worker() -> bool:
     return multiprocessing is not None and multiprocessing.parent_process() is not None and _spawned() is None
 
 
+def is_fork_server() -> bool:
+    """Return whether multiprocessing only forks its children from this process, as it does by default from Python 3.14 on."""
+    multiprocessing: Any = sys.modules.get("multiprocessing.process")
+    serves = any("multiprocessing.forkserver import main" in word for word in sys.orig_argv)
+    return serves and (multiprocessing is None or multiprocessing.parent_process() is None)
+
+
 def shared_id(where: Place) -> str | None:
     """Return the id that the run of this job will have; None for a single process, whose run has no id yet."""
     launched = launched_id()

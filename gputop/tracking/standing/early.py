@@ -2,8 +2,8 @@
 
 The page of a ring, in memory without a name: no list counts this process as a rank, and the memory ends with it, however that
 ends. Whoever asks finds it among the files that the process has open (``where/before_steps.py``). A process that ends soon, a
-loader's worker, a forked child, a launcher, such as torchrun, and torch's other programs have none. The training's own thread
-does nothing but start and end ours.
+loader's worker, a forked child, what it is forked from, a launcher, such as torchrun, and torch's other programs have none.
+The training's own thread does nothing but start and end ours.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def start(torch: Any, is_library: Callable[[str], bool]) -> None:
     if os.environ.get("GPUTOP_WHERE") == "0" or os.environ.get("GPUTOP_THREAD") == "0":
         return
     program = getattr(sys.modules.get("__main__"), "__file__", None)
-    if isinstance(program, str) and program.startswith(os.path.dirname(torch.__file__) + os.sep):
+    if identity.is_fork_server() or (isinstance(program, str) and program.startswith(os.path.dirname(torch.__file__) + os.sep)):
         return
     _early = _Early(is_library)
     if not _hooked:

@@ -12,7 +12,7 @@ import pytest
 from gputop.places import state_dir
 from gputop.snapshot import DeviceUse, Process
 from gputop.sources.host import evidence as host_evidence
-from gputop.sources.host import procfs_activity
+from gputop.sources.host import procfs, procfs_activity
 from gputop.sources.host import threads as host_threads
 from gputop.sources.host import unlisted as host_unlisted
 from gputop.sources.host.cgroup import Cgroup, parse_cgroup
@@ -162,7 +162,7 @@ def test_what_a_helper_process_writes_counts_for_its_parent(processes: Processes
         f'import subprocess; kept.append(subprocess.Popen([sys.executable, "-c", {helper!r}])); say("ready"); idle()'
     )
     eventually(lambda: path.exists() and path.stat().st_size == 5 << 20, bool)
-    (started,) = procfs_activity.read_children(child.pid)
+    (started,) = procfs.read_children(child.pid)
     own, its = procfs_activity.read_io(child.pid), procfs_activity.read_io(started)
     assert own is not None
     assert its is not None  # nothing, where the folder is in memory
@@ -227,6 +227,47 @@ if not os.fork():
     os._exit(0)
 say("ready"); idle()
 """
+
+
+SERVED = """
+import multiprocessing
+def load():
+    with open("/proc/self/comm", "w") as file:
+        file.write("pt_data_worker")
+    time.sleep(120)
+def rank(method):
+    context = multiprocessing.get_context(method)
+    context.Process(target=load, daemon=True).start()
+    say(os.getpid()); time.sleep(120)
+if __name__ == "__main__":
+    if sys.argv[2:]:
+        multiprocessing.get_context("forkserver").Process(target=rank, args=(sys.argv[1],)).start(); idle()
+    rank(sys.argv[1])
+"""
+
+
+@pytest.mark.interpreter
+@pytest.mark.parametrize("rank", [(), ("forked by the server",)], ids=["script", "forked"])
+@pytest.mark.parametrize("method", ["fork", "forkserver"])
+def test_workers_of_a_fork_server_are_those_of_the_process_that_started_it(
+    processes: Processes, method: str, rank: tuple[str, ...]
+) -> None:
+    """From Python 3.14 on, multiprocessing has one by default."""
+    child, (pid,) = processes.ready(argv=(processes.script("train.py", SERVED), method, *rank))
+    process = until(int(pid), lambda process: process.workers)
+    assert process.workers is not None
+    assert process.workers.count == 1
+    assert not rank or child.pid != int(pid)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may look as somebody else")
+def test_workers_of_another_user_s_fork_server_are_found(processes: Processes) -> None:
+    _, (pid,) = processes.ready(argv=(processes.script("train.py", SERVED), "forkserver"))
+    reader = HostReader()
+    with as_nobody():
+        process = until(int(pid), lambda process: process.workers, reader)
+    assert process.workers is not None
+    assert process.workers.count == 1
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may look as somebody else")
