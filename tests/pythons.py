@@ -13,7 +13,11 @@ from pathlib import Path
 import pytest
 
 SUPPORTED = ("3.10", "3.11", "3.12", "3.13", "3.14")
-_OWN = f"{sys.version_info[0]}.{sys.version_info[1]}{getattr(sys, 'abiflags', '')}"
+_OWN = f"{sys.version_info[0]}.{sys.version_info[1]}{'t' * ('t' in sys.abiflags)}"
+_ASK = """
+import ctypes, os, sys, zlib
+print("%d.%d%s" % (*sys.version_info[:2], "t" * ("t" in sys.abiflags)), os.path.realpath(sys.executable))
+"""
 _DATA = Path(os.environ.get("XDG_DATA_HOME", Path.home() / ".local" / "share"))
 _FOLDERS = (
     Path(sys.executable).resolve().parents[2],
@@ -27,14 +31,13 @@ _FOLDERS = (
 @functools.cache
 def python_of(version: str) -> Path:
     """Return a Python of this version, such as "3.14", or "3.14t" without the GIL; skip the test if there is none."""
-    numbers = tuple(int(part) for part in version.rstrip("t").split("."))
     for path in _candidates(version):
-        ask = [path, "-c", "import ctypes, os, sys, zlib; print(os.path.realpath(sys.executable), sys.version_info[:2])"]
+        ask = [path, "-c", _ASK]
         done = subprocess.run(ask, capture_output=True, text=True, check=False)
-        python, _, found = done.stdout.strip().partition(" ")
-        if done.returncode == 0 and found == str(numbers):
+        found, _, python = done.stdout.strip().partition(" ")
+        if done.returncode == 0 and found == version:
             return Path(python)
-    pytest.skip(f"there is no Python {version} on PATH, from pyenv or uv, or fetched by .ci/test-pythons")
+    pytest.skip(f"there is no Python {version} on PATH, from pyenv or uv, or unpacked by .ci/fetch-python")
 
 
 def _candidates(version: str) -> Iterator[Path]:

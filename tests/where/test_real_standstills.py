@@ -18,8 +18,10 @@ from gputop.where.asking import ask_run
 from gputop.whereabouts.records import RankPlace, Whereabouts
 from gputop.whereabouts.verdict import summary
 from tests.nursery import is_warm, nursery
+from tests.packages import needs
 from tests.tracking.kit import Home, clean_environment, eventually, home
 
+pytestmark = needs("torch")
 SCRIPT = Path(__file__).with_name("standstills.py")
 LAUNCH_S = 120.0
 """Three processes import torch."""
