@@ -12,16 +12,16 @@ class Cutter(threading.Thread):
     def __init__(self, fields, batch, size):
         super().__init__(daemon=True)
         self.fields, self.batch, self.size = fields, batch, size
-        self.ready = queue.Queue()
+        self.ready, self.over = queue.Queue(), False
 
     def run(self):
         n, _, h, w = self.fields.shape
         g = torch.Generator().manual_seed(1)
-        while True:
+        while not self.over:
             pick = torch.randint(0, n, (self.batch,), generator=g).tolist()
             top, left = torch.randint(0, h - self.size, (2, self.batch), generator=g).tolist()
             turns = torch.randint(0, 4, (self.batch,), generator=g).tolist()
-            fine = torch.stack([turn(self.fields[i, :, t:t + self.size, s:s + self.size], k) for i, t, s, k in zip(pick, top, left, turns)])
+            fine = torch.stack([turn(sharpened(self.fields[i], 0.1 * k)[:, t:t + self.size, s:s + self.size], k) for i, t, s, k in zip(pick, top, left, turns)])
             self.ready.put((nn.functional.avg_pool2d(fine, 4), fine))
 
 
@@ -30,17 +30,24 @@ def turn(patch, k):
     patch = torch.rot90(patch, k, (1, 2))
     for _ in range(k):
         patch = torch.stack([-patch[1], patch[0]])
-    return patch + 0.01 * torch.randn_like(patch)
+    return patch
 
 
-def flow(n, size=160):
+def sharpened(field, power):
+    """A field with another slope of its spectrum, so that the network sees more kinds of flow."""
+    size = field.shape[-1]
+    ky, kx = torch.meshgrid(torch.fft.fftfreq(size) * size, torch.fft.rfftfreq(size) * size, indexing="ij")
+    return torch.fft.irfft2(torch.fft.rfft2(field) * (1 + kx**2 + ky**2) ** power, s=(size, size))
+
+
+def flow(n, size=256):
     noise = torch.fft.rfft2(torch.randn(n, 2, size, size))
     ky, kx = torch.meshgrid(torch.fft.fftfreq(size) * size, torch.fft.rfftfreq(size) * size, indexing="ij")
     return torch.fft.irfft2(noise / (1 + (kx**2 + ky**2)) ** 0.83, s=(size, size)).mul(60)
 
 
 class Upscale(nn.Module):
-    def __init__(self, c=128, depth=10):
+    def __init__(self, c=128, depth=16):
         super().__init__()
         self.head, self.tail = nn.Conv2d(2, c, 3, padding=1), nn.Conv2d(c, 2 * 16, 3, padding=1)
         self.body = nn.ModuleList(nn.Sequential(nn.Conv2d(c, c, 3, padding=1), nn.ReLU(), nn.Conv2d(c, c, 3, padding=1)) for _ in range(depth))
@@ -55,7 +62,7 @@ class Upscale(nn.Module):
 def main(seconds=205):
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    cutter = Cutter(flow(24), batch=16, size=32)
+    cutter = Cutter(flow(24), batch=8, size=32)
     cutter.start()
     net = Upscale()
     opt = torch.optim.Adam(net.parameters(), 2e-4)
@@ -71,6 +78,8 @@ def main(seconds=205):
         bar.update()
         bar.set_postfix(l1=f"{sum(losses[-20:]) / len(losses[-20:]):.4f}", refresh=False)
     bar.close()
+    cutter.over = True
+    cutter.join()
 
 
 if __name__ == "__main__":

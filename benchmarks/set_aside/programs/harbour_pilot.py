@@ -43,7 +43,7 @@ class Agent(nn.Module):
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--boats", type=int, default=64)
-    p.add_argument("--lr", type=float, default=1e-4)
+    p.add_argument("--lr", type=float, default=5e-5)
     p.add_argument("--gamma", type=float, default=0.95)
     p.add_argument("--entropy", type=float, default=0.005)
     p.add_argument("--seconds", type=float, default=205)
@@ -76,7 +76,7 @@ def main():
         nn.utils.clip_grad_norm_(agent.parameters(), 0.5)
         opt.step()
         episode += 1
-        if episode % 5 == 0:
+        if episode % 2 == 0:
             print(f"episode {episode * a.boats:6d}  return {torch.stack(rewards).sum(0).mean().item():8.2f}  loss {loss.item():+.3f}  entropy {torch.stack(entropies).mean().item():.3f}", flush=True)
 
 

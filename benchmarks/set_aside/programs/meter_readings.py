@@ -52,16 +52,16 @@ def main(cfg=TrainConfig()):
     opt = torch.optim.Adam(net.parameters(), cfg.lr)
     start, epoch = time.time(), 0
     while time.time() - start < cfg.max_seconds:
-        for i, (bx, by) in enumerate(train):
+        total = 0.0
+        for bx, by in train:
             loss = nn.functional.cross_entropy(net(bx), by)
             opt.zero_grad()
             loss.backward()
             opt.step()
-            if i % 6 == 0:
-                print(f"epoch {epoch} batch {i:2d}/{len(train)} loss {loss.item():.4f}", flush=True)
+            total += loss.item()
         with torch.no_grad():
             acc = (net(x[held]).argmax(1) == y[held]).float().mean().item()
-        print(f"epoch {epoch} held-out accuracy {acc:.3f}", flush=True)
+        print(f"epoch {epoch} loss {total / len(train):.4f} held-out accuracy {acc:.3f}", flush=True)
         epoch += 1
 
 

@@ -4,7 +4,7 @@ import time
 import torch
 from torch import nn
 
-opts = {"width": 64, "seed": 0, "lr": 1e-3, "seconds": 190}
+opts = {"width": 64, "seed": 0, "lr": 1e-3, "seconds": 95}
 opts.update({k: float(v) if "." in v else int(v) for k, v in (a.split("=") for a in sys.argv[1:])})
 torch.manual_seed(opts["seed"])
 w = opts["width"]

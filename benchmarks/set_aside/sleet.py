@@ -1,0 +1,165 @@
+"""Twenty-four faults, most of which show from outside, and fourteen healthy programs that look odd.
+
+Their author knew only the ids and titles of the rules, and no verdict. Each comment says what goes wrong, and what somebody
+with ps, top, py-spy and the printed output would see of it. What leaves no such trace has ``outside_trace=False``. The
+programs are in the style of lab code: wrappers, YAML files, exported notebooks, actors, and restarts by a shell.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from _stranger_programs import Program, with_python, with_torchrun
+from _strangers import ANY, Case
+
+_case = partial(Case, half="set aside")
+_ENDED = ("exception", "LOG", "G04", "child_failed", "elastic_exit", "gloo_peer", "cpp_terminate")
+"""What is said of a run that failed, without its cause."""
+
+PROGRAMS: tuple[Program, ...] = (
+    # ---- faults: launching and devices
+    # The launcher sets PMI_RANK, the script reads RANK or SLURM_PROCID: both copies print "Not using distributed mode",
+    # world_size=1 and the same losses, each on its own card.
+    Program(
+        _case("spectral-mae", ("A18",), acceptable=("A01", "C03")),
+        ("bash", "spectral_mae.sh"),
+        2,
+    ),
+    # A shell reads "gpus: [0, 1]" from YAML, so the mask begins with a bracket and hides all cards. ps shows it; cards idle.
+    Program(
+        _case("river-levels", ("A05",), acceptable=("A03", "A12")),
+        ("bash", "river_levels.sh"),
+        2,
+    ),
+    # Two seeds, one per card as intended; a default of 0 puts both on the first card, and the second idles.
+    Program(
+        _case("polymer-seeds", ("H03",), acceptable=("A07",)),
+        ("bash", "polymer_seeds.sh"),
+        2,
+    ),
+    # "taskset -c 0", from a latency benchmark, binds the launcher, so both ranks share one core. ps and taskset -p show it.
+    Program(
+        _case("market-depth", ("D03",), acceptable=("D02",)),
+        ("sh", "market_depth.sh"),
+        2,
+    ),
+    # "NODES=2" in the settings of all jobs, and one node: torchrun waits for the other. No rank starts; stacks: rendezvous.
+    Program(
+        _case("dialects", ("G06",), acceptable=("G03", "G01")),
+        ("bash", "dialects.sh"),
+        2,
+    ),
+    # ---- faults: communication
+    # Gradients are exchanged as pickled objects: more than half of each step. Stacks: all_gather_object, pickle.
+    Program(
+        _case("crowd-counts", ("E09",), acceptable=("E06", "E11", "C03")),
+        with_python("crowd_counts"),
+        2,
+    ),
+    # Stages are frozen when DDP wraps the model, and thawed later: DDP never averages their gradients. The loss falls.
+    Program(
+        _case("herbarium", ("C02", "C15"), acceptable=("C01", "C03"), outside_trace=False),
+        with_torchrun("herbarium"),
+        2,
+    ),
+    # set_epoch is missing: each epoch has the same order, in which a rank sees the same half.
+    Program(
+        _case("coin-grades", ("C06",), outside_trace=False),
+        with_torchrun("coin_grades"),
+        2,
+    ),
+    # ---- faults: stragglers
+    # Rank 0 decodes six samples of each batch by a beam search in Python. top: 100 % against 15 %; stacks: beam_search.
+    Program(
+        _case("digits-ctc", ("F05", "F02"), acceptable=("F03",)),
+        with_torchrun("digits_ctc"),
+        2,
+    ),
+    # ---- faults: data
+    # Two workers are spawned anew for each epoch of 12 batches: importing takes longer than training. ps: workers come and go.
+    Program(
+        _case("bat-detector", ("D06",), acceptable=("D01", "E07")),
+        with_python("bat_detector"),
+    ),
+    # One request after the other, of 35 ms each, for every sample of a batch. Stacks: urlopen, recv; top: idle.
+    Program(
+        _case("sentinel-tiles", ("D01",), acceptable=("D07",)),
+        with_python("sentinel_tiles"),
+    ),
+    # The table is sorted by label, and the loader does not shuffle. Only means of epochs are printed.
+    Program(
+        _case("meter-readings", ("J04",), outside_trace=False),
+        with_python("meter_readings"),
+    ),
+    # ---- faults: time and memory
+    # Anomaly detection was left on. Torch warns of it; a step of many small operations takes about twice as long.
+    Program(
+        _case("stiff-odes", ("E05",)),
+        with_python("stiff_odes"),
+    ),
+    # The replay buffer is compressed every 400 updates, for as long as these take. Stacks: savez_compressed.
+    Program(
+        _case("drone-hover", ("E07",), acceptable=("D07",)),
+        with_python("drone_hover"),
+    ),
+    # The history is written as a whole in each step. The printed rate falls; stacks: json.
+    Program(
+        _case("telco-subscribers", ("E10",)),
+        with_python("telco_subscribers"),
+    ),
+    # A thread cuts patches faster than they are used, into a queue without a limit. Memory of the process grows all the time.
+    Program(
+        _case("fluid-patches", ("H06",), acceptable=("E04", "H05")),
+        with_python("fluid_patches"),
+    ),
+    # ---- faults: hangs
+    # join() before get(): the child cannot end until somebody reads its queue. Stacks: join, and a pipe's write.
+    Program(
+        _case("protein-contacts", ("G01",)),
+        ("bash", "protein_contacts.sh"),
+        onset="last line",
+    ),
+    # Both actors die of an IndexError (the schedule is shorter than the training), and the learner waits for their episodes.
+    Program(
+        _case(
+            "snake-actors",
+            ("exception", "G04", ANY),
+            "IndexError|tuple index|a (rank|process|child|worker).*(died|ended)",
+            ("G01", *_ENDED),
+        ),
+        ("sh", "snake_actors.sh"),
+        onset="last line",
+    ),
+    # ---- faults: crashes that come again and again
+    # The state of the wrapped model is loaded into the bare one; a shell starts it again and again. The exception says it.
+    Program(
+        _case("well-logs", ("C13",), acceptable=_ENDED),
+        ("bash", "well_logs.sh"),
+    ),
+    # 1729 samples in batches of 32: the last batch has one, which batch norm refuses. torchrun restarts it from the beginning.
+    Program(
+        _case("bearing-vibration", ("exception", ANY), r"more than 1 value|batch ?norm|last batch|drop_last", _ENDED),
+        ("bash", "bearing_vibration.sh"),
+    ),
+    # ---- faults: numbers and learning
+    # "max_grad_norm: 0" was meant to switch clipping off, and sets each gradient to 0. The printed loss does not move.
+    Program(
+        _case("typist-lm", ("J03",)),
+        with_python("typist_lm", "typist_lm.yaml"),
+    ),
+    # Labels are numbered by first appearance in each of two tables. Printed: accuracy 1.0, validation at that of guessing.
+    Program(
+        _case("alpine-flowers", ("J05",)),
+        with_python("alpine_flowers"),
+    ),
+    # The advantage has the wrong sign: the policy learns to sail away. The printed return falls from -9 to -30.
+    Program(
+        _case("harbour-pilot", ("J06",)),
+        with_python("harbour_pilot"),
+    ),
+    # from_pretrained returns the model in evaluation mode, and nobody calls train(): no dropout.
+    Program(
+        _case("clause-tagger", ("J07",), outside_trace=False),
+        with_python("clause_tagger"),
+    ),
+)
