@@ -80,6 +80,12 @@ _DRAWS = re.compile(
     r"^_?((log|plot|show|draw|render|dump|make)_(sample|image|picture|prediction|example|recon|figure|attention|histogram|grid)\w*"
     r"|visuali[sz]e\w*|plot\w*)$"
 )
+_GENERATES = re.compile(
+    r"^_?((generate|sample|write|tell|complete)_(text|stor(y|ies)|tokens?|samples?|sequences?|sentences?|images?|captions?|answers?"
+    r"|completions?|repl(y|ies)|examples?|poem|output)|generate|(ddim|ddpm|p)_sample(_loop)?|(greedy|beam)_(search|decode)\w*)$"
+)
+"""Counts where it calls the model: what generates data does not."""
+_OF_GENERATION = re.compile(r"/transformers/generation/")
 _KEEPS = re.compile(r"^_?(save|dump|export|backup|back_up|snapshot|archive|upload)(_\w+)?$")
 _STEPS_ENVIRONMENT = re.compile(r"^(rollout\w*|collect_(rollouts?|episodes?|experience)|play_\w+|self_play\w*|run_episode)$")
 
@@ -114,9 +120,13 @@ def doing(calls: Sequence[Call], text: str | None = None) -> Doing:
 
 def _activity(calls: Sequence[Call]) -> Activity:
     named: Activity | None = None
-    optimizes = False
+    optimizes = generates = False
     for activity, is_own in _decisive(calls):
-        if activity in (_WEAK_BY_NAME if is_own else _WEAK):
+        if activity == "generation":
+            generates = True
+        elif activity == "forward" and generates:
+            return "generation"
+        elif activity in (_WEAK_BY_NAME if is_own else _WEAK):
             named = named or activity  # if a model is called inside, that is what counts
         elif activity == "optimizer":
             optimizes = True  # a closure may be called inside
@@ -137,6 +147,8 @@ def _decisive(calls: Sequence[Call]) -> Iterator[tuple[Activity, bool]]:
         if place > imports and is_library(call.path) and not call.path.startswith("<"):
             continue  # it is only being imported: the first optimizer imports the compiler
         if not is_library(call.path):
+            if _GENERATES.search(call.function):
+                yield "generation", True
             found = _of_own(call.function) or ("data" if call.is_generator and call.function[0] != "<" else None)
             if found is not None:
                 yield found, True
@@ -198,6 +210,8 @@ _TEXTS: tuple[tuple[re.Pattern[str], Activity], ...] = (
 
 
 def _of_library(call: Call) -> Activity | None:
+    if _OF_GENERATION.search(call.path):
+        return "generation"
     for pattern, activity in _PATHS:
         if pattern.search(call.path):
             if activity == "checkpoint" and call.function in _READS:

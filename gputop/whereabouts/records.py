@@ -126,6 +126,7 @@ Activity = Literal[
     "evaluation",
     "files",
     "forward",
+    "generation",
     "import",
     "memory",
     "metrics",
@@ -135,8 +136,9 @@ Activity = Literal[
     "wait",
 ]
 """Computing (forward, backward, optimizer), preparing a batch (data), waiting for other ranks (collective), or between these:
-writing a checkpoint or other files, evaluating, computing a metric, drawing or logging (report), waiting for another program or
-a service (wait), collecting garbage (memory), stepping an environment, importing, compiling, or other code."""
+writing a checkpoint or other files, evaluating, calling the model to generate texts or pictures, computing a metric, drawing or
+logging (report), waiting for another program or a service (wait), collecting garbage (memory), stepping an environment,
+importing, compiling, or other code."""
 
 
 class Call(NamedTuple):

@@ -19,7 +19,7 @@ KEPT = 600
 COMPUTES: frozenset[Activity] = frozenset(("forward", "backward", "optimizer", "collective"))
 BESIDE: frozenset[Activity] = frozenset(("metrics", "files", "report", "wait", "memory"))
 """Work for which the training stops, and that prepares no data."""
-PAUSES: frozenset[Activity] = BESIDE | {"checkpoint", "evaluation"}
+PAUSES: frozenset[Activity] = BESIDE | {"checkpoint", "evaluation", "generation"}
 _BESIDE: frozenset[Activity] = BESIDE | {"data", "other"}
 _LEARNS: frozenset[Activity] = frozenset(("backward", "optimizer"))
 

@@ -401,6 +401,53 @@ def test_the_one_rank_that_computes_while_the_others_wait_for_it_is_named() -> N
         assert told(scene, "F05", 60) is None
 
 
+def in_turns(scene: Scene, *looks: str) -> Scene:
+    """The scene, in which each rank is seen to do these in turns: "f" forward, "b" backward, "g" another function, "-" data."""
+    doings = {
+        "f": Doing("forward", "model.py:9", "encode"),
+        "b": Doing("backward", "train.py:41", "fit"),
+        "g": Doing("forward", "model.py:30", "discriminate"),
+        "-": Doing("data", "train.py:20", "read"),
+    }
+
+    def scene_with(second: int) -> Snapshot:
+        shot = scene(second)
+        pairs = zip(shot.processes, looks, strict=True)
+        return replace(shot, processes=tuple(replace(item, doing=doings[each[second % len(each)]]) for item, each in pairs))
+
+    return scene_with
+
+
+def test_a_rank_that_computes_for_longer_by_the_same_code_has_more_work() -> None:
+    scene = in_turns(scenes.one_computes, "fffffbbbbb", "ffbbbbbbbb")
+    finding = told(scene, "F03", 60)
+    assert finding is not None
+    assert (finding.severity, finding.confidence) == ("warning", "possible")
+    assert finding.title == "All ranks may wait for rank 0, which computes for longer by the same code"
+    assert finding.evidence[0].text.startswith("all ranks are seen in the same code, and rank 0 in forward in 50% of the looks")
+    assert told(scene, "F05", 60) is None, "one cause, one finding"
+
+
+@pytest.mark.parametrize(
+    ("looks", "rule"),
+    [
+        (("ffffbbbbbb", "fffbbbbbbb"), "F05"),
+        (("gggggggbbb", "fffbbbbbbb"), "F05"),
+        (("fff----bbb", "fffbbbbbbb"), "F01"),
+    ],
+    ids=["hardly longer", "another part of the model", "its data"],
+)
+def test_a_rank_that_does_something_else_is_not_said_to_have_more_of_the_same(looks: tuple[str, str], rule: str) -> None:
+    scene = in_turns(scenes.one_computes, *looks)
+    assert told(scene, "F03", 60) is None
+    assert told(scene, rule, 60) is not None
+
+
+def test_ranks_that_do_not_wait_for_one_have_equal_work() -> None:
+    for scene in (scenes.pipeline, scenes.server_of_parameters):
+        assert told(in_turns(scene, "fffffffbbb", "fffbbbbbbb"), "F03", 60) is None
+
+
 def test_a_rank_that_has_waited_since_it_connected_is_named_while_the_others_train() -> None:
     finding = told(scenes.idle_rank, "G01", 90)
     assert finding is not None

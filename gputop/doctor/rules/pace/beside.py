@@ -49,7 +49,7 @@ LONGEST_BESIDE = 0.8
 """The longest stay in such a function takes at most this share of all: then the steps do it again and again (our choice)."""
 _IN_EACH_STEP: frozenset[Activity] = frozenset(("files", "memory", "metrics", "report"))
 """What is no data that a step waits for, even if each step does it."""
-_SHARES: Mapping[Activity, float] = {"evaluation": EVALUATION_SHARE}
+_SHARES: Mapping[Activity, float] = {"evaluation": EVALUATION_SHARE, "generation": WORK_SHARE}
 
 
 class Pause(NamedTuple):

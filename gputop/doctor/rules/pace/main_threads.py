@@ -10,11 +10,13 @@ from collections import Counter
 from typing import NamedTuple
 
 from gputop.doctor.evidence import windows
+from gputop.doctor.evidence.doings import COMPUTES
 from gputop.doctor.evidence.evidence import PROGRESS_S, Evidence
 from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.evidence.stillness import RUNS
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.pace.beside import seen_of_all
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.policies import learns_policy
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
@@ -35,6 +37,10 @@ LOCK_SHARE = 0.35
 SERVES_SHARE = 0.85
 """A rank that waits more often has little to do by design, such as a parameter server (our choice)."""
 RUNS_SHARE = 0.8
+IN_MODEL_SHARE = 0.7
+"""Ranks that only differ in the size of their batches are seen in the model most of the time (our choice)."""
+LONGER_SHARE = 0.2
+"""By so much more one rank is seen in forward; less is chance, with twenty looks (our choice)."""
 SPIN_PERCENT = 90.0
 """NCCL's kernels poll, so the GPU of a rank that waits for another one is fully used."""
 BUSY_PERCENT = 60.0
@@ -137,18 +143,11 @@ def waits_for_one(evidence: Evidence, group: RankGroup) -> Judgement:
 
 def computes_alone(evidence: Evidence, group: RankGroup) -> Judgement:
     """Judge F05 for an untracked run without a GPU that polls: one rank always computes, and all others wait for a rank."""
-    found = _waits_of_all(evidence, group) if group.virtual else []
-    if len(found) < 2:
+    alone = _alone(evidence, group)
+    if alone is None:
         return None
-    late = max(found, key=lambda item: item.runs)
-    others = [item for item in found if item is not late]
-    if late.runs < RUNS_SHARE or late.lock > LITTLE_SHARE:
-        return None
-    if not all(LOCK_SHARE <= item.lock <= SERVES_SHARE for item in others):
-        return None
-    rank = late.member.rank if late.member.rank is not None else found.index(late)
-    name = f"rank {rank}" if late.member.rank is not None else f"process {late.member.pid}"
-    share = f"the main thread of {name} ran in {late.runs:.0%} of {words.count(late.samples, 'sample')}"
+    late, others = alone
+    rank = _number(group, late)
     finding = tracked.about(
         group,
         "F05",
@@ -156,7 +155,7 @@ def computes_alone(evidence: Evidence, group: RankGroup) -> Judgement:
         "possible",
         f"All ranks may wait for rank {rank}, which does more in each step",
         [
-            Fact(share, round(late.runs, 2), f"/proc/{late.member.pid}/stat"),
+            _runs(late, rank),
             *seen_at(evidence, _process(late), SPAN_S),
             *(_fact(item) for item in others[:3]),
         ],
@@ -166,6 +165,69 @@ def computes_alone(evidence: Evidence, group: RankGroup) -> Judgement:
         f"Rank {rank} does different work from the others on purpose, as in a pipeline or with a parameter server.",
     )
     return Suspicion(finding, HOLD_S)
+
+
+def computes_longer(evidence: Evidence, group: RankGroup) -> Judgement:
+    """Judge F03 for an untracked run: as for F05, but all ranks are only seen in the model, and that one longer in forward."""
+    alone = _alone(evidence, group)
+    if alone is None:
+        return None
+    late, others = alone
+    seen = {member.pid: looks for member, looks in seen_of_all(evidence, group)}
+    looks = seen.get(late.member.pid)
+    if looks is None or any(found.share(*COMPUTES) < IN_MODEL_SHARE for found in seen.values()):
+        return None
+    forward, at = looks.share("forward"), looks.mostly_at("forward")
+    most = max(seen[item.member.pid].share("forward") for item in others)
+    functions = {item.member.pid: {look.function for look in seen[item.member.pid].looks} for item in others}
+    if at is None or forward - most < LONGER_SHARE or any(at[0].function not in found for found in functions.values()):
+        return None
+    rank = _number(group, late)
+    finding = tracked.about(
+        group,
+        "F03",
+        "warning",
+        "possible",
+        f"All ranks may wait for rank {rank}, which computes for longer by the same code",
+        [
+            Fact(
+                f"all ranks are seen in the same code, and rank {rank} in forward in {forward:.0%} of the looks, the others in "
+                f"{most:.0%} at most",
+                round(forward - most, 2),
+                f"/proc/{late.member.pid}/mem",
+            ),
+            _runs(late, rank),
+            *(_fact(item) for item in others[:3]),
+        ],
+        "Its samples are longer or its batches larger than those of the others, or it gets less of the cores. A step ends when "
+        "the rank with the most work is done.",
+        "# group samples by length, fill batches by tokens, and give each rank a share of every source\n"
+        f"gputop run -- {fixes.own_command(group)}  # shows the size of each rank's batches",
+        f"Rank {rank} holds more of the model on purpose, or its cores are slower.",
+    )
+    return Suspicion(finding, HOLD_S)
+
+
+def _alone(evidence: Evidence, group: RankGroup) -> tuple[Waits, list[Waits]] | None:
+    """Return the rank that always computes, and the others, if all of these wait for a rank, and no GPU polls."""
+    found = _waits_of_all(evidence, group) if group.virtual else []
+    if len(found) < 2:
+        return None
+    late = max(found, key=lambda item: item.runs)
+    others = [item for item in found if item is not late]
+    if late.runs < RUNS_SHARE or late.lock > LITTLE_SHARE:
+        return None
+    return (late, others) if all(LOCK_SHARE <= item.lock <= SERVES_SHARE for item in others) else None
+
+
+def _number(group: RankGroup, late: Waits) -> int:
+    return late.member.rank if late.member.rank is not None else group.members.index(late.member)
+
+
+def _runs(late: Waits, rank: int) -> Fact:
+    name = f"rank {rank}" if late.member.rank is not None else f"process {late.member.pid}"
+    share = f"the main thread of {name} ran in {late.runs:.0%} of {words.count(late.samples, 'sample')}"
+    return Fact(share, round(late.runs, 2), f"/proc/{late.member.pid}/stat")
 
 
 def _waits_of_all(evidence: Evidence, group: RankGroup) -> list[Waits]:

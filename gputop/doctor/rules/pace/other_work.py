@@ -49,6 +49,12 @@ _LESS_OFTEN = "if step % 1000 == 0: ...  # less often; or in another thread or p
 WORKS: Mapping[Activity, _Work] = {
     "checkpoint": _Work("Checkpoints take", "wrote checkpoints", SAVE_FIX),
     "evaluation": _Work("Evaluations take", "evaluated", EVALUATE_LESS),
+    "generation": _Work(
+        "Generating samples takes",
+        "generated samples",
+        "if step % 5000 == 0: ...  # less often, fewer, or shorter\n"
+        "with torch.inference_mode(): ...  # several samples in one batch, with cached keys and values",
+    ),
     "forward": _Work("Calls of the model take", "called the model", EVALUATE_LESS),
     "files": _Work("Writing files takes", "wrote files", _LESS_OFTEN),
     "memory": _Work(

@@ -11,6 +11,7 @@ from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.evidence.straggling import COVERAGE_MIN, FOLLOWS_MIN, SCORE_MIN
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.rules.pace.main_threads import IN_MODEL_SHARE, LONGER_SHARE, computes_longer
 from gputop.doctor.rules.pace.unequal_rounds import ROUNDS_TEXT, more_steps_in_a_round
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.culprit import SCORE_TEXT, SOURCES, find_culprit, waiting
@@ -19,6 +20,8 @@ from gputop.doctor.rules.support.rule import SELDOM_S, Judgement, Rule, Suspicio
 
 def unequal_work(evidence: Evidence, group: RankGroup) -> Judgement:
     """F03: the ranks' batches differ in size, so some rank always waits."""
+    if group.run is None:
+        return computes_longer(evidence, group) or more_steps_in_a_round(evidence, group)
     known = find_culprit(evidence, group)
     if known is None:
         return _measured(evidence, group) or more_steps_in_a_round(evidence, group)
@@ -48,6 +51,8 @@ F03 = Rule(
     threshold=(
         f"{SCORE_TEXT} explained by unequal work (on virtual GPUs possible if the size of the batches is unknown)",
         f"or {ROUNDS_TEXT}, and more of them between two pauses (possible)",
+        f"from outside, on CPUs: as F05, while all ranks are seen in the model in {IN_MODEL_SHARE:.0%} of the looks, and that "
+        f"one in forward more often, by {LONGER_SHARE:.0%} of all looks (possible)",
     ),
     hides=("F01", "F02", "F04", "F05", "E06"),
     mechanism=(

@@ -127,6 +127,7 @@ _ACTIVITIES: Mapping[str, str] = {
     "evaluation": "evaluates",
     "files": "writes files",
     "forward": "runs forward",
+    "generation": "generates samples",
     "import": "imports",
     "memory": "collects garbage",
     "metrics": "computes a metric",

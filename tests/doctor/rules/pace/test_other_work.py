@@ -55,6 +55,15 @@ def found(scene: Scene, seconds: int = SECONDS) -> Sequence[Finding]:
     return [item for item in shown if item.id in ("D01", "E07", "E10", "F01", "F02", "F05")]
 
 
+def test_samples_that_are_generated_again_and_again_are_named_if_the_loop_stops_for_them() -> None:
+    (finding,) = found(ranks(pausing("generation", 9, 20)))
+    assert (finding.id, finding.confidence) == ("E07", "possible")
+    assert finding.title == "Generating samples takes 45% of the time"
+    assert "inference_mode" in finding.fix
+    assert not found(ranks(pausing("generation", 6, 20))), "less of the time"
+    assert not found(ranks(in_each_step("generation", "forward", "backward"))), "each step does, as in distillation"
+
+
 def test_work_for_which_a_loop_pauses_every_half_a_minute_is_named_with_its_line() -> None:
     (finding,) = found(ranks(pausing(OWN, 10, 30)))
     assert (finding.id, finding.confidence) == ("E07", "possible")
