@@ -163,7 +163,7 @@ class Process:
     all_locked: bool | None = None
     """Whether every thread waits for another thread of the process, and none has used the CPU for two seconds."""
     woken_by: WokenBy | None = None
-    """What may end the main thread's wait for a lock. Known of a process at rest."""
+    """What may end the main thread's wait for a lock. Known of a Python that uses torch, at rest."""
     listens: bool | None = None
     """Whether it has a TCP socket that waits for connections. Known of a Python that uses torch once it has rested."""
     lock_held_by: int | None = None

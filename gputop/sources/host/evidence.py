@@ -100,7 +100,7 @@ class Evidence:
         wrote = self._read_transfers(facts)
         self.waits_in = procfs_activity.read_waits_in(facts.stat.pid) if facts.stat.state in "SD" else None
         slow = now_s >= self._slow_due_s
-        self._read_threads(facts)
+        self._read_threads(facts, with_stack)
         if with_stack and self.rests and (slow or self.listens is None):
             self.listens = _listens(facts.stat.pid)
         if slow:
@@ -138,8 +138,8 @@ class Evidence:
             self.held = facts.try_read(("held",), lambda _: survey.look(calls, done.activity, now_s))
         return done
 
-    def _read_threads(self, facts: Facts) -> None:
-        """Read of a process at rest whether all its threads wait for each other, and whether anything may end that."""
+    def _read_threads(self, facts: Facts, of_training: bool) -> None:
+        """Read of a process at rest whether all its threads wait for each other; of a training, what may end that."""
         before, self._ticks = self._ticks, facts.stat.cpu_ticks
         used = None if before is None else self._ticks - before
         locked = facts.stat.state == "S" and self.waits_for == "lock"
@@ -148,7 +148,7 @@ class Evidence:
         else:
             self.all_locked = False if facts.stat.state == "R" or self.waits_for is not None else None
         self.rests = used is not None and used <= REST_TICKS and facts.stat.state == "S"
-        self.woken_by = facts.try_read(("woken_by",), read_woken_by) if self.rests and locked else None
+        self.woken_by = facts.try_read(("woken_by",), read_woken_by) if of_training and self.rests and locked else None
 
     def _read_scheduling(self, facts: Facts) -> None:
         switches = facts.try_read(("involuntary_switches",), procfs_activity.read_involuntary_switches)

@@ -120,7 +120,7 @@ def read_all_locked(pid: int) -> bool:
     if futex is None or not 0 < len(threads) <= _THREADS_MAX:
         return False
     return all(
-        _waits_inside(pid, thread, futex) or (procfs.read_thread_name(pid, thread) or "").startswith(_OF_DRIVER)
+        _is_locked(pid, thread, futex) or (procfs.read_thread_name(pid, thread) or "").startswith(_OF_DRIVER)
         for thread in threads
     )
 
@@ -143,9 +143,10 @@ def read_woken_by(pid: int) -> WokenBy:
     for thread in threads:
         if thread == pid or (procfs.read_thread_name(pid, thread) or "").startswith(_OF_DRIVER):
             continue
-        if not _waits_inside(pid, thread, futex):
+        is_limited = _waits_inside(pid, thread, futex)
+        if is_limited is None:
             return "others"
-        if not _waits_inside(pid, thread, futex, limited=False):
+        if is_limited:
             woken_by = "time limit"
     return woken_by
 
@@ -164,13 +165,16 @@ def _is_alive(pid: int) -> bool:
     return pid < 0 or (stat is not None and stat.state not in procfs.DEAD_STATES)
 
 
-def _waits_inside(pid: int, thread: int, futex: int, limited: bool = True) -> bool:
-    """Return whether a thread waits for another one of its process; the main thread only if it waits without a time limit.
+def _is_locked(pid: int, thread: int, futex: int) -> bool:
+    """Return whether a thread waits for another one of its process; the main thread only if it waits without a time limit."""
+    is_limited = _waits_inside(pid, thread, futex)
+    return is_limited is not None and not (is_limited and thread == pid)
 
-    ``limited``: other threads may have a limit.
-    """
+
+def _waits_inside(pid: int, thread: int, futex: int) -> bool | None:
+    """Return whether a thread waits with a time limit for another one of its process; None if it does not wait for one."""
     words = procfs.read_line(f"/proc/{pid}/task/{thread}/syscall").split()
     if len(words) < 5 or words[0] != b"%d" % futex:
-        return False
+        return None
     _, _, operation, _, limit = (int(word, 16) for word in words[:5])
-    return bool(operation & _PRIVATE) and ((limited and thread != pid) or not limit)
+    return bool(limit) if operation & _PRIVATE else None

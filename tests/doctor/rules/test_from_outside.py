@@ -434,8 +434,9 @@ def test_a_rank_that_computes_for_longer_by_the_same_code_has_more_work() -> Non
         (("ffffbbbbbb", "fffbbbbbbb"), "F05"),
         (("gggggggbbb", "fffbbbbbbb"), "F05"),
         (("fff----bbb", "fffbbbbbbb"), "F01"),
+        (("fffffff---", "fff----bbb"), "F05"),
     ],
-    ids=["hardly longer", "another part of the model", "its data"],
+    ids=["hardly longer", "another part of the model", "its data", "both are often at their data"],
 )
 def test_a_rank_that_does_something_else_is_not_said_to_have_more_of_the_same(looks: tuple[str, str], rule: str) -> None:
     scene = in_turns(scenes.one_computes, *looks)

@@ -187,8 +187,8 @@ def test_of_a_process_at_rest_it_is_known_whether_it_serves(processes: Processes
             facts.stat = facts.stat._replace(cpu_ticks=facts.stat.cpu_ticks + used)
             known.read(facts, 1000.0 + turn * evidence.READ_S, with_stack=with_stack)
             found.append((known.woken_by, known.listens))
-    waiting = [(None, None), (None, None), ("nothing", None)]
-    assert found == [*waiting, ("nothing", True), *waiting, ("nothing", False)]
+    busy_or_no_training = [(None, None)] * 3
+    assert found == [*busy_or_no_training, ("nothing", True), *busy_or_no_training, ("nothing", False)]
 
 
 def test_only_a_process_that_rests_is_asked_for_its_threads(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
