@@ -59,9 +59,8 @@ its own names. |
 
 Of steps that take less than 100 ms, about 10 per second are recorded in full, at least one in 128, and the same ones on all
 ranks. The others have only `loss`, `step_s`, `phase/data` and anything unusual, such as `phase/evaluation`, at a quarter of the
-cost. The facts `wrapper_calls` and `gradients` count the steps that were recorded in full; with gradient accumulation under
-DistributedDataParallel, they count all steps. Every step is recorded in full under nn.DataParallel, with an optimizer that does
-not step in each iteration, and with optimizers that step inside a backward.
+cost. The facts `wrapper_calls` and `gradients` count the steps that were recorded in full. Every step is recorded in full under
+nn.DataParallel, with an optimizer that does not step in each iteration, and with optimizers that step inside a backward.
 
 In a run that the script opened itself, the script's values keep their names and steps. The automatic values are numbered by
 optimizer steps there, from 0 on, and `loss`, `lr` and `epoch` are called `auto/loss`, `auto/lr` and `auto/epoch`, so that they

@@ -53,7 +53,7 @@ class Backwards:
         training = self._training
         sites = training.sites
         sites.begin_backward()
-        if training.counts_all:
+        if not training.partial:
             training.gradients.backward()
         if training.step_is_hidden:
             training.fast.stop()
@@ -73,7 +73,7 @@ class Backwards:
         self._without_optimizer.before_backward(site, tensor)
         if site.runs_again and not training.stepping and self._is_discarded(tensor) and site.note_reset():
             sites.drop(site)
-            if training.counts_all:
+            if not training.partial:
                 training.gradients.take_back()
         again = training.stepping and site.count > 0 and training.begins_again()
         if sites.add(site, number, part, tensor, training.stepping, again):
@@ -108,7 +108,7 @@ class Backwards:
         training = self._training
         try:
             training.sites.take_back()
-            if training.counts_all:
+            if not training.partial:
                 training.gradients.take_back()
         except Exception as error:  # noqa: BLE001 - the script gets the error of its backward, and no other one
             training.failed(error)

@@ -147,9 +147,7 @@ class Steps:
             training.records.write(values, training.step)
         self._note_optimizer(optimizer, index, known, opened)
         if ends:
-            # Which of several backwards a wrapper reduced over the ranks is counted in every step.
-            counts = models if models.wrapped and training.usual.accumulates else None
-            training.decide(plain and not (models.settling or models.inspection.splits), counts)
+            training.decide(plain and not (models.settling or models.inspection.splits))
         training.do_between_steps()
 
     def _is_plain(self) -> bool:
@@ -197,7 +195,7 @@ class Steps:
             models.add_optimizer(optimizer)
         if models.wrapped:
             models.inspection.wrapping.stepped()
-        if training.counts_all:
+        if not training.partial:
             training.gradients.stepped(known and index in models.ddp_optimizers)
         searched = not known
         if training.step >= training.wanted.facts_due or facts.stall.stalled:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import sys
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from gputop.facts.measured import Workload as Stated
-from gputop.tracking.auto.models.inspection import Inspection
 from gputop.tracking.auto.readings import workload
 from gputop.tracking.auto.readings.workload import Workload
 from tests.packages import imports
@@ -91,19 +89,3 @@ for trained in ([head], [trunk, head]):
     stated = Stated(rank.facts["workload"]).changes
     assert [change.parameters for change in stated] == [10, 30]
     assert stated[1].after < stated[1].by == 10
-
-
-def test_a_wrapper_that_cannot_be_asked_harms_no_call() -> None:
-    """It is called within the user's forward on the fast path."""
-
-    class Refuses:
-        @property
-        def require_backward_grad_sync(self) -> bool:
-            raise ValueError("not now")
-
-    inspection: Any = object.__new__(Inspection)
-    failures: list[Exception] = []
-    inspection.wrapping = SimpleNamespace(through=lambda: None)
-    inspection._steps = SimpleNamespace(gradients=SimpleNamespace(forward=bool), failed=failures.append)
-    inspection.take_wrapped(SimpleNamespace(ddp=Refuses))
-    assert [str(error) for error in failures] == ["not now"]

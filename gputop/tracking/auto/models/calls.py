@@ -61,15 +61,8 @@ def timed_call(torch: Any, cls: Any, fast: FastPath) -> Any:
             onward = own if bind is None else bind(own, self, type(self))
         if tracing():
             return onward(*args, **kwargs)
-        counts = None
-        if fast.mode == "fast" and self.training and grad_enabled():
-            counts = fast.counts
-            if counts is None or counts.inside:
-                return onward(*args, **kwargs)
-        if torch.compiler.is_compiling():
+        if (fast.mode == "fast" and self.training and grad_enabled()) or torch.compiler.is_compiling():
             return onward(*args, **kwargs)
-        if counts is not None:
-            return counts.counted(self, onward, args, kwargs)
         ours = sys.modules.get("gputop.tracking.auto.models.calls")
         if ours is None or ours.timer is None:
             return onward(*args, **kwargs)

@@ -60,16 +60,6 @@ class Inspection:
         self.wrapping.through()
         top.count()
 
-    def take_wrapped(self, top: Top) -> None:
-        """Count a call of an outermost module on the fast path."""
-        try:
-            self.wrapping.through()
-            ddp = top.ddp() if top.ddp is not None else None
-            if ddp is not None:
-                self._steps.gradients.forward(bool(ddp.require_backward_grad_sync))
-        except Exception as error:  # noqa: BLE001 - the user's forward runs next, whatever its wrapper is
-            self._steps.failed(error)
-
     def _inspect(self, top: Top, module: Any, args: Any, kwargs: Any) -> None:
         top.count()
         if top.calls <= AUTOCAST_CALLS and not self.autocast:
@@ -109,5 +99,5 @@ class Inspection:
         if reference is None and top.inner:
             reference = self._described.wrapper
         module = reference() if reference is not None else None
-        if module is not None and self._steps.counts_all:
+        if module is not None and not self._steps.partial:
             self._steps.gradients.forward(bool(module.require_backward_grad_sync))

@@ -11,7 +11,6 @@ import gc
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from threading import get_ident
 from time import perf_counter
 from typing import Any
 
@@ -58,8 +57,7 @@ class Models:
         self.begin_run()
         publish(self)
         exclude(torch, Models, DescribedModel, Evaluations, Inspection, LateRoots, Modes, Searches, Workload, Wrapping)
-        for calls_module in (Models.timed, Models.counted):
-            no_compile(torch, calls_module, inside=False)
+        no_compile(torch, Models.timed, inside=False)
 
     def begin_run(self) -> None:
         """Forget the modules of an earlier run, and restart the counts."""
@@ -304,23 +302,6 @@ class Models:
             self._evaluations.mark(steps.evaluated_graphs, result, steps.step)
         return result
 
-    @passed_over
-    def counted(self, module: Any, onward: Any, args: Any, kwargs: Any) -> Any:
-        """Call a module in a training, on the fast path, and count the call as ``timed`` does."""
-        steps, top = self._steps, self.tops.get(id(module))
-        fast = steps.fast
-        is_new = top is None or top.module() is not module
-        if fast.in_backward or get_ident() != fast.thread or self._traces() or (is_new and not self._wraps_again(module)):
-            return onward(*args, **kwargs)
-        if top is None or is_new or top.inner:  # a new wrapper; or past it, which is not usual
-            return self.timed(module, onward, args, kwargs)
-        self.inspection.take_wrapped(top)
-        self.inside = True
-        try:
-            return onward(*args, **kwargs)
-        finally:
-            self.inside = False
-
     def _wraps_again(self, module: Any) -> bool:
         """Return whether a module wraps one that an observed wrapper is, or was, around."""
         if type(module).__name__ not in WRAPPERS:
@@ -343,19 +324,6 @@ class Models:
         except Exception as error:  # noqa: BLE001 - the user's forward runs next
             self._steps.failed(error)
         return self.tops.get(id(module))
-
-    def backward(self) -> None:
-        """Count a backward that begins on the fast path."""
-        self._steps.gradients.backward()
-
-    def backward_failed(self) -> None:
-        """Take it back."""
-        self._steps.gradients.take_back()
-
-    def stepped(self, number: int) -> None:
-        """Count a step of the optimizer with this number on the fast path."""
-        self.inspection.wrapping.stepped()
-        self._steps.gradients.stepped(number in self.ddp_optimizers)
 
     def _traces(self) -> bool:
         """Return whether torch.jit records what is asked of tensors, or torch.fx calls modules with symbols in their place."""

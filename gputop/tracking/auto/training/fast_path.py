@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from time import perf_counter
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from gputop.tracking.auto.losses import values
 from gputop.tracking.auto.training.pace import FULL_FROM_S
@@ -40,25 +40,6 @@ FastStep = tuple[tuple[str, ...], tuple[float, ...], int, float]
 """A record: names, values, step, and time by ``perf_counter`` (on Linux the journal's clock)."""
 Late = Callable[[str, Any, int, int], None]
 """Records a value that is still on a GPU once it has arrived: its name, the value, its step, its time (monotonic, ns)."""
-
-
-class Counts(Protocol):
-    """Counts the calls of modules, the backwards and the steps of an iteration."""
-
-    inside: bool
-    """Whether a module is being called whose call was counted."""
-
-    def counted(self, module: Any, onward: Any, args: Any, kwargs: Any) -> Any:
-        """Call a module, and count the call."""
-
-    def backward(self) -> None:
-        """Count a backward that begins."""
-
-    def backward_failed(self) -> None:
-        """Take back the last backward."""
-
-    def stepped(self, number: int) -> None:
-        """Count a step of the optimizer with this number."""
 
 
 class Stretch:
@@ -119,7 +100,6 @@ class FastPath:
         "_torch",
         "_turns",
         "batches",
-        "counts",
         "data_s",
         "feed",
         "in_backward",
@@ -145,8 +125,6 @@ class FastPath:
         """The loss of the current iteration, a float or a tensor on a GPU, unless there may be several."""
         self._several: Several | None = None
         """Takes the losses if there may be several."""
-        self.counts: Counts | None = None
-        """While the mode is "fast", counts each call, backward and step; None if the iterations measured in full are enough."""
         self.data_s = 0.0
         self.batches = self._batches_before = 0
         """Batches fetched on the fast path, and those before the current iteration."""
@@ -198,7 +176,6 @@ class FastPath:
         stretch: Stretch,
         late: Late,
         several: Several | None,
-        counts: Counts | None,
     ) -> None:
         """Take the fast path from the step after ``step``, which ended at ``mark``, to ``last_step``.
 
@@ -215,7 +192,6 @@ class FastPath:
             stretch: takes the records.
             late: takes losses that are still on a GPU.
             several: takes the losses if there may be several, or scaled ones.
-            counts: counts what has to be counted in every iteration.
         """
         self.step, self._last_step, self.mark, self._pause_every = step, last_step, mark, pause_every
         self._set_pause()
@@ -224,7 +200,6 @@ class FastPath:
         self._record, self._late = stretch.waiting.append, late
         self.loss, self._several, self.data_s, self._limit_s = None, several, 0.0, FULL_FROM_S
         self.batches = self._batches_before = 0
-        self.counts = counts
         self.feed = NO_FEED if feed is None else feed
         self.mode = "fast"
 
@@ -247,8 +222,6 @@ class FastPath:
             let_through(error)
             return False
         self.in_backward = taken
-        if taken and self.counts is not None:
-            self.counts.backward()
         return taken
 
     def begin_backward(self) -> None:
@@ -262,8 +235,6 @@ class FastPath:
     def drop_loss(self) -> None:
         """Forget the loss of a backward that failed: it led to no step, and the script may retry."""
         self.loss = None
-        if self.counts is not None:
-            self.counts.backward_failed()
         if self._several is not None:
             try:
                 self._several.drop()
@@ -310,8 +281,6 @@ class FastPath:
         self.mark = now
         self._next, self.turns_taken = self._turns[0], 0
         self.taken += 1
-        if self.counts is not None:
-            self.counts.stepped(turn.number)
         return True
 
     def _stepped_within(self, turn: FastTurn, now: float) -> bool:
@@ -328,8 +297,6 @@ class FastPath:
         self.turns_taken += 1
         self.taken += 1
         self._next = self._turns[self.turns_taken]
-        if self.counts is not None:
-            self.counts.stepped(turn.number)
         return True
 
     def _losses_of(self, turn: FastTurn, loss: Any, step: int, now: float) -> tuple[float, ...] | None:

@@ -17,7 +17,7 @@ from gputop.tracking.auto.losses.sites import Sites
 from gputop.tracking.auto.losses.user_code import UserCode
 from gputop.tracking.auto.readings.ddp import Gradients
 from gputop.tracking.auto.readings.graphs import Graphs
-from gputop.tracking.auto.training.fast_path import Counts, FastPath, FastTurn, Stretch
+from gputop.tracking.auto.training.fast_path import FastPath, FastTurn, Stretch
 from gputop.tracking.auto.training.iteration import Iteration
 from gputop.tracking.auto.training.optimizers import Optimizers
 from gputop.tracking.auto.training.pace import WRITE_EVERY_S, Pace
@@ -84,8 +84,6 @@ class Training:
         """The optimizer whose step is running, or last ran."""
         self.pace = Pace()
         self.usual = Usual()
-        self._counts: Counts | None = None
-        """What counts on the fast path, and in an iteration that has left it."""
         self._between_steps: Callable[[], None] | None = None
         self.fast.leave("full")
 
@@ -98,11 +96,6 @@ class Training:
     def partial(self) -> bool:
         """Whether the current iteration is not measured in full."""
         return self.fast.mode != "full"
-
-    @property
-    def counts_all(self) -> bool:
-        """Whether the calls, the backwards and the steps of the current iteration are counted, all of them."""
-        return self.fast.mode == "full" or self._counts is not None
 
     @property
     def reached(self) -> int:
@@ -255,14 +248,8 @@ class Training:
         if metrics and self.records is not None:
             self.records.note(self.step, metrics)
 
-    def decide(self, plain: bool, counts: Counts | None) -> None:
-        """Decide after a full-path iteration whether the next ones are fast.
-
-        Args:
-            plain: it had nothing special.
-            counts: counts what has to be counted in every iteration; None if nothing has to.
-        """
-        self._counts = counts
+    def decide(self, plain: bool) -> None:
+        """Decide after a full-path iteration, ``plain`` if it had nothing special, whether the next ones are fast."""
         pace, journal, usual = self.pace, self.journal, self.usual
         pace.count(plain, in_full=not self.partial)
         self.fast.leave("full")
@@ -304,7 +291,6 @@ class Training:
                 stretch=stretch,
                 late=journal.stage,
                 several=None if simple else Several(self.torch, self.sites, usual.lines),
-                counts=counts,
             )
 
     def pause(self) -> None:

@@ -45,11 +45,6 @@ class Usual:
         self._scales = self._scales or sites.scaled_in_step
         self._is_plain = self._is_plain and plain and not sites.inside
 
-    @property
-    def accumulates(self) -> bool:
-        """Whether one of its lines has run backward more than once in a step."""
-        return any(site.accumulates for site in self.lines)
-
     def end(self, iteration: Iteration, optimizers: int) -> bool:
         """Take the iteration that ends, and return whether it had nothing special.
 
