@@ -205,7 +205,7 @@ class HeldModels:
     names: tuple[str, ...]
     """Their classes, wrappers included."""
     wrapper: str | None = None
-    """Class of the first that spreads a model over devices."""
+    """Class of the first that spreads a model over devices, or of the optimizer or engine that exchanges their gradients."""
     replicates: bool = False
     """Whether one of them exchanges gradients between ranks (DDP, FSDP)."""
     devices: int | None = None

@@ -1,1 +1,1 @@
-"""Reads the Python stack of another process from its memory. Nothing is stopped, traced or written."""
+"""Reads the Python stack and variables of another process from its memory. Nothing is stopped, traced or written."""

@@ -21,7 +21,9 @@ _LOADER, _MODULE, _TENSOR = "torch.DataLoader", "torch.Module", "torch.Tensor"
 DDP = "torch.DistributedDataParallel"
 _REPLICATES = frozenset((DDP, "torch.FullyShardedDataParallel", "torch.FSDPModule"))
 _SPLITS = "torch.DataParallel"
-_WRAPPERS = _REPLICATES | {_SPLITS, "deepspeed.DeepSpeedEngine"}
+_WRAPPERS = _REPLICATES | {_SPLITS}
+_ENGINES = re.compile(r"^(horovod|deepspeed|bagua|colossalai|fairscale|megatron)\.")
+"""Packages whose optimizers and engines exchange gradients, whatever holds the model."""
 _NORMALIZES, _SYNCHRONIZES, _DROPS = "torch._BatchNorm", "torch.SyncBatchNorm", "torch._DropoutNd"
 _LOSSES = frozenset(("torch._Loss",))
 _MODULES_MAX = 400
@@ -58,8 +60,11 @@ def holdings(objects: Objects, variables: Iterable[Variable]) -> Found:
     models: dict[int, _Found] = {}
     epochs: list[int] = []
     lists: dict[int, HeldList] = {}
+    engine = None
     for found in _with_attributes(objects, variables):
         variable, kind = found
+        if engine is None and any(map(_ENGINES.search, kind.bases)):
+            engine = kind.name
         if _LOADER in kind.bases:
             loaders.setdefault(variable.at, found)
         elif _MODULE in kind.bases and not kind.bases & _LOSSES:
@@ -71,7 +76,7 @@ def holdings(objects: Objects, variables: Iterable[Variable]) -> Found:
             epochs += [value] if isinstance(value, int) else []
     longest = sorted(lists.values(), key=lambda item: -item.length)[:_LISTS_MOST]
     held = Holdings(
-        _models(objects, models.values()),
+        _models(objects, models.values(), engine),
         _loader(objects, loaders.values()),
         max(epochs, default=None),
         lists=tuple(sorted(longest, key=lambda item: item.name)),
@@ -135,7 +140,7 @@ def _loader(objects: Objects, found: Iterable[_Found]) -> HeldLoader | None:
     )
 
 
-def _models(objects: Objects, found: Iterable[_Found]) -> HeldModels | None:
+def _models(objects: Objects, found: Iterable[_Found], engine: str | None) -> HeldModels | None:
     """Return what is known of the models that are not named for an evaluation; None if there are none."""
     own = [item for item in found if not _EVALUATES.search(item.variable.name)]
     if not own:
@@ -147,7 +152,7 @@ def _models(objects: Objects, found: Iterable[_Found]) -> HeldModels | None:
     layers = [layer for item in outermost for layer in _layers(objects, item.variable.at)]
     return HeldModels(
         names=tuple(sorted({item.kind.name for item in outermost})),
-        wrapper=wrappers[0].kind.name if wrappers else None,
+        wrapper=wrappers[0].kind.name if wrappers else engine,
         devices=_devices(objects, wrappers),
         replicates=any(item.kind.bases & _REPLICATES for item in own),
         evaluates=bool(modes) and all(mode is False for mode in modes),

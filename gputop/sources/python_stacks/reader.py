@@ -32,7 +32,8 @@ _CODES_MAX = 512
 _WANTED = ("_PyRuntime", "PyCode_Type", "PyUnicode_Type")
 _WORD = struct.Struct("<Q")
 _INT = struct.Struct("<i")
-_NOTHING = (TornError, struct.error, UnicodeDecodeError)
+_NOTHING = (TornError, struct.error, ValueError, LookupError, OverflowError)
+"""What reading raises where memory is torn: a text that is none, a number that is too large."""
 _OUTERMOST = frozenset(("<module>", "_run_module_as_main"))
 """Where every stack of a main thread ends: another one was read while it changed."""
 

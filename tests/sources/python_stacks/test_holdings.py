@@ -122,6 +122,10 @@ CASES = {
         "net.device_ids = [0, 1, 2]\nwait()",
         Holdings(HeldModels(("DataParallel",), "DataParallel", devices=3)),
     ),
+    "with an optimizer that exchanges gradients": (
+        "net, opt = module(Net), new(type('SGD', (), {'__module__': 'horovod.torch.optimizer'}))\nwait()",
+        Holdings(HeldModels(("Net",), "SGD")),
+    ),
     "in evaluation mode": (
         "net = module(Net, False, drop=module(Dropout, False), norm=module(Norm, False))\nwait()",
         Holdings(HeldModels(("Net",), evaluates=True, differs=("BatchNorm", "dropout"))),

@@ -14,6 +14,7 @@ from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.ddp.on_purpose import named_after_several
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
 from gputop.process import Process
@@ -64,6 +65,8 @@ def goes_without(evidence: Evidence, group: RankGroup, fix: str) -> Judgement:
     """C03 from outside: the ranks are connected, but hold nothing that exchanges gradients, and call nothing of that kind."""
     ranks = _training(evidence, group)
     if not ranks or any(item.models.wrapper is not None or item.held.calls_wrapper is not False for item in ranks):
+        return None
+    if named_after_several(group):
         return None
     looks = [evidence.doings.seen(item.process, LOOKS_S) for item in ranks]
     if min(len(seen.looks) for seen in looks) < LOOKS_MIN or any(seen.share("collective") for seen in looks):

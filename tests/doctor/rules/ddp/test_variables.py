@@ -118,6 +118,15 @@ def test_few_looks_do_not_show_that_there_are_no_collectives() -> None:
     assert found(lambda second: scene(second if second > 30 else 0), "C03", 45) is None
 
 
+def test_an_ensemble_needs_no_wrapper() -> None:
+    def ensemble(second: int) -> Snapshot:
+        shot = joined_and_each_prints_its_own(second)
+        command = ("python", "train_ensemble.py")
+        return replace(shot, processes=tuple(replace(process, command=command) for process in shot.processes))
+
+    assert found(holding(ALONE, ensemble), "C03") is None
+
+
 def test_a_process_alone_needs_no_wrapper_and_no_sampler() -> None:
     assert not any(play(holding(ALONE, alone), 60))
 
