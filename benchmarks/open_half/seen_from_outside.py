@@ -19,8 +19,8 @@ PROGRAMS: tuple[Program, ...] = (
     Program(_case("averages-by-parameter", ("E11",)), with_torchrun("averages_by_parameter"), 2),
     Program(_case("gradients-one-at-a-time", ("E11",)), with_python("gradients_one_at_a_time"), 2),
     # ---- long stalls at regular intervals
-    # Each three hundred iterations, a sample of six thousand characters.
-    Program(_case("story-every-hundred", ("E07",), acceptable=("D01",)), with_python("story_every_hundred")),
+    # Each two hundred iterations, a sample of four thousand characters.
+    Program(_case("tells-a-story", ("E07",), acceptable=("D01",)), with_python("tells_a_story")),
     # ---- the same code, with more to do
     # Rank 1 has the site with the long calls.
     Program(

@@ -1,4 +1,4 @@
-"""Character model. Each three hundred iterations, it tells a story, to see how it comes along."""
+"""Character model. Each two hundred iterations, it tells a story, to see how it comes along."""
 import time
 from dataclasses import dataclass
 
@@ -55,6 +55,6 @@ for iter_num in range(10**7):
     if iter_num % 10 == 0:
         print(f"iter {iter_num}: loss {loss.item():.4f}, time {(time.time() - t0) * 1000:.2f}ms", flush=True)
         t0 = time.time()
-    if iter_num and iter_num % 300 == 0:
-        story = model.generate(torch.zeros((1, 1), dtype=torch.long), 6000)
+    if iter_num and iter_num % 200 == 0:
+        story = model.generate(torch.zeros((1, 1), dtype=torch.long), 4000)
         print("".join(chr(32 + c) for c in story[0, :60].tolist()), flush=True)
