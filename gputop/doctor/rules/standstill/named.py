@@ -13,6 +13,7 @@ from gputop.doctor.rules.standstill import at_rest
 from gputop.doctor.rules.standstill.progress import STOOD_MIN_S, Standing, standing
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
+from gputop.doctor.rules.support.shared import seen_at
 from gputop.snapshot import Process
 from gputop.whereabouts.records import RankPlace
 from gputop.whereabouts.verdict import Perhaps, perhaps_behind
@@ -52,7 +53,7 @@ def one_named(evidence: Evidence, group: RankGroup) -> Judgement:
         "error" if sure else "warning",
         "likely" if sure else "possible",
         f"The training {'hangs' if sure else 'may hang'}: {who(found.ahead)} {waits(found.ahead)} for {_them(found.late)}",
-        _facts(found, stands),
+        [*_facts(found, stands), *seen_at(evidence, [*late[:3], *ahead[:1]], STOOD_MIN_S)],
         f"A collective operation ends once every rank has called it, and {_them(found.late)} "
         f"{agree(found.late, 'has', 'have')} not: it took another path through the code, its data ended, or it waits for "
         "something itself. Or it evaluates or saves for all, and the others wait in a barrier.",

@@ -9,7 +9,7 @@ import pytest
 
 from gputop.doctor.findings.finding import Finding
 from gputop.snapshot import ProcessRank, ProcessRun, Snapshot, Workers
-from gputop.whereabouts.records import RankPlace
+from gputop.whereabouts.records import Doing, RankPlace
 from gputop.whereabouts.verdict import judged, summary
 from tests.doctor.scenes import outside as scenes
 from tests.doctor.scenes.base import Scene, play
@@ -85,6 +85,21 @@ def test_a_rank_that_does_nothing_is_behind_when_no_step_comes_any_more(name: st
     assert found[1].title == "The training hangs: rank 0 waits for rank 1"
     assert found[1].pids[0] == 4001
     assert "py-spy dump --pid 4001" in found[1].fix
+
+
+def test_the_lines_at_which_the_ranks_are_seen_are_quoted() -> None:
+    stuck = Doing("other", "train.py:88", "submit", "self.todo.put(batch, timeout=5)")
+    meets = Doing("collective", "train.py:60", "fit", "dist.barrier()")
+
+    def seen(second: int) -> Snapshot:
+        shot = FAULTS["has entered nothing"](second)
+        pairs = zip(shot.processes, (meets, stuck), strict=True)
+        return replace(shot, processes=tuple(replace(process, doing=doing) for process, doing in pairs))
+
+    found = first(seen, 140)
+    assert found is not None
+    lines = [fact.text for fact in found[1].evidence if fact.source.endswith("/mem")]
+    assert [line.partition("was at ")[2] for line in lines] == [stuck.place, meets.place]
 
 
 @pytest.mark.parametrize(
