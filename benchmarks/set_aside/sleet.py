@@ -92,7 +92,7 @@ PROGRAMS: tuple[Program, ...] = (
         with_python("meter_readings"),
     ),
     # ---- faults: time and memory
-    # Anomaly detection was left on. Torch warns of it; a step of many small operations takes about twice as long.
+    # Anomaly detection was left on. Torch warns of it; a step of many small operations takes four times as long.
     Program(
         _case("stiff-odes", ("E05",)),
         with_python("stiff_odes"),

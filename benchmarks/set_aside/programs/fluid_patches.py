@@ -40,7 +40,7 @@ def sharpened(field, power):
     return torch.fft.irfft2(torch.fft.rfft2(field) * (1 + kx**2 + ky**2) ** power, s=(size, size))
 
 
-def flow(n, size=256):
+def flow(n, size=160):
     noise = torch.fft.rfft2(torch.randn(n, 2, size, size))
     ky, kx = torch.meshgrid(torch.fft.fftfreq(size) * size, torch.fft.rfftfreq(size) * size, indexing="ij")
     return torch.fft.irfft2(noise / (1 + (kx**2 + ky**2)) ** 0.83, s=(size, size)).mul(60)

@@ -65,7 +65,7 @@ def actor(index, policy, episodes, out):
     game = Snake(rng)
     for n in range(episodes):
         game.reset()
-        temperature = TEMPERATURES[n // 120]
+        temperature = TEMPERATURES[n // 40]
         views, moves, rewards, done = [], [], [], False
         while not done:
             x = game.view()

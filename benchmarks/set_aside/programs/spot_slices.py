@@ -18,9 +18,8 @@ def traces(n, length=256):
 def main():
     ap = argparse.ArgumentParser()
     ap.add_argument("--state", required=True)
-    ap.add_argument("--walltime", type=float, default=50)
+    ap.add_argument("--until", type=float, required=True, help="when the queue ends the job, in seconds since 1970")
     a = ap.parse_args()
-    began = time.time()
     net = nn.Sequential(nn.Conv1d(1, 48, 11, padding=5), nn.ReLU(), nn.Conv1d(48, 48, 11, padding=5), nn.ReLU(), nn.Conv1d(48, 48, 11, padding=5), nn.ReLU(), nn.Conv1d(48, 1, 11, padding=5))
     opt = torch.optim.Adam(net.parameters(), 1e-3)
     step = 0
@@ -31,7 +30,8 @@ def main():
         torch.set_rng_state(state["rng"])
         step = state["step"]
     print(f"continues at step {step}" if step else "starts from scratch")
-    while time.time() - began < a.walltime - 3:
+    first = step
+    while time.time() < a.until - 3 or step < first + 20:
         noisy, clean = traces(24)
         loss = nn.functional.mse_loss(net(noisy), clean)
         opt.zero_grad()

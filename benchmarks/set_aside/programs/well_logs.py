@@ -31,7 +31,7 @@ def main():
     ap = argparse.ArgumentParser()
     ap.add_argument("--out", required=True)
     ap.add_argument("--resume")
-    ap.add_argument("--slice", type=float, default=12, help="seconds until the machine may be taken away")
+    ap.add_argument("--slice", type=float, default=6, help="seconds until the machine may be taken away")
     ap.add_argument("--steps", type=int, default=20_000)
     args = ap.parse_args()
     model = Net()

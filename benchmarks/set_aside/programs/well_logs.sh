@@ -8,7 +8,9 @@ end=$((SECONDS + 200))
 while [ $SECONDS -lt $end ]; do
     if [ -e "$RUN/last.pt" ]; then more="--resume $RUN/last.pt"; else more=""; fi
     "${PYTHON:-python}" -u well_logs.py --out "$RUN" $more & child=$!
-    wait $child && break
-    echo "$(date +%T) ended with $?, next try in 5 s"
+    wait $child
+    status=$?
+    [ $status = 0 ] && break
+    echo "$(date +%T) ended with $status, next try in 5 s"
     sleep 5 & wait $!
 done
