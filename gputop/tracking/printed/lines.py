@@ -100,7 +100,7 @@ _UPDATES = "_num_updates"
 _EPISODES = frozenset(("episode", "episodes", "ep", "i_episode", "num_episodes", "n_episodes"))
 _RETURNS = {"score": "episode_score", "return": "episode_return", "ret": "episode_return", "avg_score": "avg_episode_score"}
 _TOTAL = "total_steps"
-_COUNTS = frozenset((_TOTAL, "epoch", "epochs", "batch", *_EPISODES))
+_COUNTS = frozenset((_TOTAL, "epoch", "epochs", "batch"))
 
 
 def parse(line: str) -> Printed | None:

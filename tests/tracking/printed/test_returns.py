@@ -95,3 +95,9 @@ def test_what_only_resembles_a_return_is_none(text: str) -> None:
 )
 def test_names_of_returns(name: str, is_one: bool) -> None:
     assert is_return(name) is is_one
+
+
+def test_that_a_script_counts_episodes_stays_known() -> None:
+    """By it, rules know a run that learns a policy, also if it reports no return."""
+    transcript = Transcript()
+    assert [*transcript.feed(b"{'episode': 7, 'loss': 0.5}\n")] == [(1, {"episode": 7.0, "loss": 0.5})]
