@@ -20,6 +20,8 @@ import gputop
 
 T = TypeVar("T")
 
+CORES = "GPUTOP_DEMO_CORES"
+"""Environment variable: the cores that a rank had before it took one of them as its virtual GPU."""
 _CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 
 
@@ -61,13 +63,16 @@ def take(index: int) -> Place:
 def pin(place: Place) -> None:
     """Pin the calling thread to the core of its virtual GPU, if the machine has a core for each."""
     if place.virtual_index is not None and place.virtual_index < len(_CORES):
+        os.environ[CORES] = ",".join(map(str, _CORES))
         os.sched_setaffinity(0, {_CORES[place.virtual_index]})
 
 
 def unpin(*_: object) -> None:
     """Give the calling process all cores again: a DataLoader worker (``worker_init_fn``) inherits the one core of its rank."""
-    if _CORES:
-        os.sched_setaffinity(0, _CORES)
+    # From Python 3.14 on, a worker is no fork of its rank: it has imported this module when it had one core already.
+    cores = [int(core) for core in os.environ.get(CORES, "").split(",") if core] or _CORES
+    if cores:
+        os.sched_setaffinity(0, cores)
 
 
 def report(run: gputop.Run, place: Place) -> None:

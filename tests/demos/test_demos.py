@@ -8,6 +8,7 @@ import hashlib
 import os
 import re
 import struct
+import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -271,6 +272,28 @@ def test_virtual_devices_follow_the_mask_and_share_a_core(tmp_path: Path) -> Non
     assert said.split() == ["2", "0", "1", "True"]
     _, beyond = taken(2, "0,1")
     assert "There is no device 2: this process may use 2" in beyond
+
+
+@pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
+def test_a_worker_gets_all_cores_of_its_rank_again(method: str, tmp_path: Path) -> None:
+    """Also one that is not a fork of it, as by default from Python 3.14 on."""
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import multiprocessing, os, sys; sys.path.insert(0, sys.argv[1])\n"
+        "import devices\n"
+        "def work():\n"
+        "    devices.unpin()\n"
+        "    print(sorted(os.sched_getaffinity(0)), flush=True)\n"
+        "if __name__ == '__main__':\n"
+        "    print(sorted(os.sched_getaffinity(0)), flush=True)\n"
+        "    devices.take(0)\n"
+        "    worker = multiprocessing.get_context(sys.argv[2]).Process(target=work)\n"
+        "    worker.start()\n"
+        "    worker.join()\n"
+    )
+    done = subprocess.run([sys.executable, script, DEMOS, method], capture_output=True, text=True, timeout=180, check=False)
+    whole, again = done.stdout.splitlines()
+    assert again == whole, done.stderr
 
 
 def test_an_engine_with_several_arguments_cuts_them_as_torch_does() -> None:
