@@ -42,14 +42,13 @@ _HOMES = {
         ("alert", "define_metric", "fact", "finish", "init", "join", "log", "phase", "teardown", "text", "watch"),
         "gputop.tracking.session",
     ),
-    **dict.fromkeys(("CommError", "Error", "UsageError", "errors"), "gputop.errors"),
+    **dict.fromkeys(("CommError", "Error", "UsageError", "__version__", "errors"), "gputop.errors"),
     "Run": "gputop.tracking.run",
     "GputopHandler": "gputop.tracking.handler",
     "adapters": "gputop.adapters",
     **dict.fromkeys(_NOT_KEPT.split(","), "gputop.tracking.wandb"),
 }
 _RUN_ATTRIBUTES = ("config", "run", "summary")
-__version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> object:

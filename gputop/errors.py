@@ -1,9 +1,13 @@
-"""gputop's own errors: each says what is wrong and what to do. Imports only the standard library."""
+"""gputop's own errors: each says what is wrong and what to do; and its version, which reports state. Imports only the standard
+library.
+"""
 
 from __future__ import annotations
 
 from typing import NoReturn
 
+__version__ = "0.1.0"
+"""The version of gputop. The build reads it from here, and here is what travels to other machines."""
 EXIT_OK = 0
 EXIT_PROBLEM = 1
 EXIT_USAGE = 2

@@ -13,11 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-import gputop
 from gputop.agent.nccl_turns import NcclTurns, WhenToAsk
 from gputop.agent.run_processes import began_of, claims_of, pids_of, ranks_with_others_elsewhere
 from gputop.agent.source import select_devices, uses_on
-from gputop.errors import PLEASE_REPORT, GputopError, describe_unexpected
+from gputop.errors import PLEASE_REPORT, GputopError, __version__, describe_unexpected
 from gputop.places import jobs_dir, runs_dir, state_dir
 from gputop.snapshot import (
     LIVE_STATES,
@@ -353,7 +352,7 @@ class Sampler:
             host,
             driver_version=reading.driver_version,
             cuda_version=reading.cuda_version,
-            gputop_version=gputop.__version__,
+            gputop_version=__version__,
             simulated=reading.simulated,
             problem=reading.problem or self._problem,
         )

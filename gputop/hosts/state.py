@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-import gputop
-from gputop.errors import PLEASE_REPORT, describe_unexpected
+from gputop.errors import PLEASE_REPORT, __version__, describe_unexpected
 from gputop.terminal_text import printable, strip_controls
 
 HostState = Literal[
@@ -100,7 +99,7 @@ def misunderstood(host: str, version: str | None) -> str:
     """Say that the gputop on a host, with this version, and the one here do not understand each other."""
     there = "an older version" if version is None else f"version {printable(version)}"
     return (
-        f"gputop on {host} and here do not understand each other: there it is {there}, here version {gputop.__version__}. "
+        f"gputop on {host} and here do not understand each other: there it is {there}, here version {__version__}. "
         "Install the same version on both machines."
     )
 

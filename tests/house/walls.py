@@ -111,9 +111,9 @@ _TABLE = {
     ),
     "agent": (
         "ground untracked untracked/unfollowed jobs jobs/output profiles sources sources/host sources/nccl sources/network"
-        " sources/nvml tracking/gpus tracking/journal tracking/reader where gputop"
+        " sources/nvml tracking/gpus tracking/journal tracking/reader where"
     ),
-    "hosts": "ground agent gputop programs",
+    "hosts": "ground agent programs",
     "hosts/prometheus": "ground hosts",
     "over_hosts": "ground hosts jobs recipes",
     "joined": "ground",

@@ -85,7 +85,7 @@ def is_worker() -> bool:
 def is_fork_server() -> bool:
     """Return whether multiprocessing only forks its children from this process, as it does by default from Python 3.14 on."""
     multiprocessing: Any = sys.modules.get("multiprocessing.process")
-    serves = any("multiprocessing.forkserver import main" in word for word in sys.orig_argv)
+    serves = any("multiprocessing.forkserver import main" in word for word in getattr(sys, "orig_argv", ()))
     return serves and (multiprocessing is None or multiprocessing.parent_process() is None)
 
 

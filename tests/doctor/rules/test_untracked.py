@@ -69,7 +69,8 @@ def test_the_report_says_what_is_not_tracked_and_never_that_nothing_runs() -> No
     ("rule", "words"),
     [
         ("A07", "Nothing is missing."),
-        ("B01", "Not judged."),
+        ("B01", "Known: /proc: variables. Missing: journal: data_parallel."),
+        ("B03", "Not judged."),
         ("E02", "Known: NVML; CPU time of the main thread. Missing: journal: step_s, phase/data."),
         ("C08", "Known: NCCL RAS; the run's output. Missing: journal: stalled."),
         ("A08", "Known: the run's output; RANK, LOCAL_RANK. Missing: journal: the exception."),

@@ -139,8 +139,9 @@ G01 = Rule(
         f"{FIRST_HOLD_S:.0f} s for loader workers that use no CPU, before its first step",
         f"such a process was seen to train, and then at one line in every look at its stack, for {STOOD_MIN_S:.0f} s and "
         f"{LONGER_THAN_BREAKS:.0f} times the longest break before: {OWN_HOLD_S:.0f} s more, unless it may wait for work "
-        f"(possible), or {OTHERS_HOLD_S:.0f} s more if it waits for a queue, a lock or the end of a thread while its other "
-        f"threads wait, too, and it has no child process (likely after {SURE_AT_LINE_S:.0f} s at this line)",
+        "(possible)",
+        f"or {OTHERS_HOLD_S:.0f} s more if it waits there for a queue, a lock or the end of a thread while its other threads "
+        f"wait, too, and it has no child process (likely after {SURE_AT_LINE_S:.0f} s at this line)",
     ),
     hides=HANG_SYMPTOMS,
     mechanism=(
