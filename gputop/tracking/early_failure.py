@@ -114,4 +114,6 @@ def _words(error: SystemExit) -> str:
         if code.co_name == "error" and code.co_filename.endswith("argparse.py") and isinstance(names.get("message"), str):
             return f"{getattr(names.get('self'), 'prog', '')}: error: {names['message']}"
         trace = trace.tb_next
+    if type(error.__context__).__module__ == "argparse":  # Python 3.10 keeps no traceback of an exit that nothing could catch
+        return f"error: {error.__context__}"
     return f"exit code {error.code}"

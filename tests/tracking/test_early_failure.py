@@ -53,7 +53,9 @@ def test_an_exit_with_an_error_is_a_run_with_its_message(home: Home) -> None:
     for name, (_, code, kind, message) in cases.items():
         (rank,) = found[name].ranks
         assert (found[name].state, rank.exit_code, rank.step) == ("failed", code, None)
-        assert (rank.facts["error"]["type"], rank.facts["error"]["message"]) == (kind, message)
+        assert rank.facts["error"]["type"] == kind
+        # Python 3.10 does not say which program a mistake is about.
+        assert rank.facts["error"]["message"] in (message, message.removeprefix("fit.py: "))
 
 
 def test_an_exit_without_an_error_or_of_another_program_is_not_a_run(home: Home) -> None:
