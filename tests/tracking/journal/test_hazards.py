@@ -355,6 +355,7 @@ def test_a_full_disk_silences_the_archive_with_one_warning(home: Home, thread: s
 
 ENDED_BY_SIZE = """
 import os, resource, signal, sys, time
+sys.dont_write_bytecode = True  # Python's own files would end it, too
 os.dup2(os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT), 2)
 os.write(2, b"here")
 signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # as scripts do that exec other programs
