@@ -92,7 +92,7 @@ def test_what_is_as_it_should_be_is_left_alone() -> None:
         ("C05", replace(WRAPPED, loader=replace(WHOLE, is_plain=False))),
         ("C05", replace(WRAPPED, loader=replace(WHOLE, dataset="Subset"))),
         ("C05", replace(WRAPPED, loader=None)),
-        ("C05", replace(ALONE, loader=WHOLE)),
+        ("C05", replace(ALONE, loader=WHOLE, calls_wrapper=None)),
     ],
     ids=str,
 )
@@ -114,8 +114,12 @@ def test_ranks_in_a_collective_may_average_by_hand() -> None:
 
 
 def test_few_looks_do_not_show_that_there_are_no_collectives() -> None:
-    scene = holding(ALONE)
-    assert found(lambda second: scene(second if second > 30 else 0), "C03", 45) is None
+    def unread(second: int) -> Snapshot:
+        shot = holding(ALONE)(second)
+        return replace(shot, processes=tuple(replace(process, doing=None) for process in shot.processes))
+
+    assert found(lambda second: unread(second) if second < 50 else holding(ALONE)(second), "C03", 68) is None
+    assert found(lambda second: unread(second) if second < 50 else holding(ALONE)(second), "C03", 100) is not None
 
 
 def test_an_ensemble_needs_no_wrapper() -> None:
@@ -173,7 +177,7 @@ def test_batch_norm_over_few_rows_is_seen_from_outside(rows: int, confidence: st
     [
         replace(WRAPPED, loader=replace(DIVIDED, batch_size=2)),
         replace(WRAPPED, models=replace(DDP, batch_norms=3), loader=replace(DIVIDED, batch_size=None)),
-        replace(ALONE, models=replace(NET, batch_norms=3), loader=replace(WHOLE, batch_size=2)),
+        replace(ALONE, models=replace(NET, batch_norms=3), loader=replace(WHOLE, batch_size=2), calls_wrapper=None),
     ],
     ids=["no BatchNorm", "unknown rows", "not replicated"],
 )
@@ -241,3 +245,8 @@ def test_one_that_was_in_training_mode_before_is_likely_to_have_been_left_there(
 )
 def test_other_modes_are_left_alone(models: HeldModels) -> None:
     assert found(holding(replace(ALONE, models=models), alone), "J07") is None
+
+
+def test_what_has_stopped_trains_in_no_mode() -> None:
+    stopped = outside(always("sleep"), stops=2)
+    assert found(holding(IN_EVALUATION, stopped, looks=("other",)), "J07", 120) is None
