@@ -45,7 +45,7 @@ def test_the_list_that_grew_most_is_named_and_one_that_shrinks_begins_anew() -> 
     assert grown(*watched(of_lists(a=10, b=100), of_lists(a=19, b=190))) is None, "neither has doubled"
     assert grown(*watched(of_lists(a=10, b=100), of_lists(a=20, b=190))) == ("a", 10, 20)
     assert grown(*watched(of_lists(a=10, b=100), of_lists(a=90, b=200))) == ("b", 100, 200)
-    assert grown(*watched(of_lists(a=10), of_lists(a=50), of_lists(a=5), of_lists(a=9))) is None, "one of each epoch"
+    assert grown(*watched(of_lists(a=10), of_lists(a=50), of_lists(a=30), of_lists(a=40))) is None, "one of each epoch"
     assert grown(*watched(of_lists(a=10), of_lists(a=50), of_lists(), of_lists(a=60))) is None
     assert grown(*watched(of_lists(a=10), of_lists(a=50), None)) is None
 

@@ -45,7 +45,7 @@ def trains_in_evaluation_mode(evidence: Evidence, group: RankGroup) -> Judgement
             steps - since,
             "journal: model",
         ),
-        Fact(f"it has {' and '.join(parts)}", model.dropout or 0, "journal: model"),
+        Fact(f"it has {', and '.join(parts)}", model.dropout or 0, "journal: model"),
     ]
     if changed:
         facts.append(Fact("before, it was in training mode", since, "journal: model"))
@@ -60,7 +60,7 @@ def _held(evidence: Evidence, group: RankGroup) -> Judgement:
             continue
         source = f"/proc/{process.pid}/mem"
         names = " and ".join(models.names)
-        layers = " and ".join(_EFFECTS[name] for name in models.differs if name in _EFFECTS)
+        layers = ", and ".join(_EFFECTS[name] for name in models.differs if name in _EFFECTS)
         facts = [
             Fact(f"{names} is in evaluation mode while its gradients are computed", False, source),
             Fact(f"it has {layers}", len(models.differs), source),

@@ -223,7 +223,7 @@ def test_a_model_that_is_trained_in_evaluation_mode_is_seen_from_outside() -> No
     assert (finding.confidence, finding.title) == ("possible", "The model is trained in evaluation mode")
     assert [fact.text for fact in finding.evidence] == [
         "Net is in evaluation mode while its gradients are computed",
-        "it has BatchNorm layers, which keep their statistics and dropout layers, which drop nothing",
+        "it has BatchNorm layers, which keep their statistics, and dropout layers, which drop nothing",
     ]
 
 
@@ -247,6 +247,7 @@ def test_other_modes_are_left_alone(models: HeldModels) -> None:
     assert found(holding(replace(ALONE, models=models), alone), "J07") is None
 
 
-def test_what_has_stopped_trains_in_no_mode() -> None:
+def test_what_has_stopped_trains_in_no_mode_and_divides_nothing() -> None:
     stopped = outside(always("sleep"), stops=2)
+    assert found(holding(divided(3), stopped, looks=("other",)), "B01", 120) is None
     assert found(holding(IN_EVALUATION, stopped, looks=("other",)), "J07", 120) is None
