@@ -118,8 +118,8 @@ def test_few_looks_do_not_show_that_there_are_no_collectives() -> None:
         shot = holding(ALONE)(second)
         return replace(shot, processes=tuple(replace(process, doing=None) for process in shot.processes))
 
-    assert found(lambda second: unread(second) if second < 50 else holding(ALONE)(second), "C03", 68) is None
-    assert found(lambda second: unread(second) if second < 50 else holding(ALONE)(second), "C03", 100) is not None
+    assert found(lambda second: unread(second) if second < 50 else holding(ALONE)(second), "C03", 88) is None
+    assert found(lambda second: unread(second) if second < 50 else holding(ALONE)(second), "C03", 105) is not None
 
 
 def test_an_ensemble_needs_no_wrapper() -> None:
