@@ -12,7 +12,7 @@ GPU, and the total time of the turn shows whether that slows the training down. 
 milliseconds, in which the GPU is what the host waits for.
 
 A second line says what a step adds that takes the fast path, and what one adds that is measured in full. The last figure is
-what both add to a step of 5 ms, of which one in sixteen is measured in full (``pace.full_share``). The share of time that goes
+what both add to a step of 5 ms, of which one in 32 is measured in full (``pace.full_share``). The share of time that goes
 into the doctor's facts, collected every few seconds, is no part of it.
 """
 
