@@ -194,4 +194,6 @@ PROGRAMS: tuple[Program, ...] = (
         _case("heat-demand", ("J05",)),
         with_python("heat_demand"),
     ),
+    # A curriculum with more noise and more classes at each level: the loss jumps up, as the output says.
+    Program(_case("healthy-noisy-shapes"), with_python("noisy_shapes")),
 )

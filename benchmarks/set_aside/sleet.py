@@ -158,8 +158,6 @@ PROGRAMS: tuple[Program, ...] = (
         with_python("clause_tagger"),
     ),
     # ---- healthy: learning that looks bad
-    # A curriculum with more noise and more classes at each level: the loss jumps up, as the output says.
-    Program(_case("healthy-noisy-shapes"), with_python("noisy_shapes")),
     # Levels get harder as soon as the agent succeeds: the return dips, and recovers.
     Program(_case("healthy-climbs-levels"), with_python("climbs_levels")),
     # Most of the target is noise: the loss is flat after a minute, while the rate falls to nearly nothing.
