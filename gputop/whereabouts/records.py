@@ -213,9 +213,9 @@ class HeldModels:
     evaluates: bool = False
     """Whether all of them are in evaluation mode."""
     differs: tuple[str, ...] = ()
-    """Kinds of layers that are in evaluation mode and work otherwise then: "BatchNorm", "dropout"."""
+    """Kinds of layers in evaluation mode that behave differently in it: "BatchNorm", "dropout"."""
     batch_norms: int = 0
-    """BatchNorm layers in training mode that normalize over the rows of this process alone."""
+    """BatchNorm layers in training mode that normalize over this process's own rows only."""
 
 
 @dataclass(frozen=True, slots=True)

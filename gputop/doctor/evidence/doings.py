@@ -186,7 +186,7 @@ LASTING = 0.6
 """Of pauses that last as long as the time between two looks, about two thirds as many begin as look scattered (our choice)."""
 TRAINS_MIN = 3
 LOOKED_S = 10.0
-"""A stack that could not be read for so long shows nothing of now; many processes are looked at less often (our choice)."""
+"""After so long without a look, the last one says nothing about now. With many processes, looks are rarer (our choice)."""
 NEWEST = 10
 """A look at the computation must be among the newest eleven, or as many as in the longest break before (our choice): data may
 take most of the time."""

@@ -27,7 +27,7 @@ _ENGINES = re.compile(r"^(horovod|deepspeed|bagua|colossalai|fairscale|megatron)
 _NORMALIZES, _SYNCHRONIZES, _DROPS = "torch._BatchNorm", "torch.SyncBatchNorm", "torch._DropoutNd"
 _LOSSES = frozenset(("torch._Loss",))
 _MODULES_MAX = 400
-"""Modules of a model among which layers are searched that differ in evaluation mode."""
+"""Modules of a model that are searched for dropout and BatchNorm."""
 _VARIABLES_MAX = 2000
 _KEYS_MAX = 64
 """Entries of a dictionary that are looked at."""
@@ -173,7 +173,7 @@ def _devices(objects: Objects, wrappers: Sequence[_Found]) -> int | None:
 
 
 def _layers(objects: Objects, at: int) -> Iterator[tuple[bool, bool, bool | None]]:
-    """Yield the layers of a model that work otherwise in evaluation mode.
+    """Yield the layers of a model that behave differently in evaluation mode.
 
     Of each: whether it is BatchNorm, else it is dropout; whether it is synchronized; and whether it is in training mode.
     """

@@ -32,7 +32,7 @@ _CODES_MAX = 512
 _WANTED = ("_PyRuntime", "PyCode_Type", "PyUnicode_Type")
 _WORD = struct.Struct("<Q")
 _INT = struct.Struct("<i")
-_NOTHING = (TornError, struct.error, ValueError, LookupError, OverflowError)
+_TORN = (TornError, struct.error, ValueError, LookupError, OverflowError)
 """What reading raises where memory is torn: a text that is none, a number that is too large."""
 _OUTERMOST = frozenset(("<module>", "_run_module_as_main"))
 """Where every stack of a main thread ends: another one was read while it changed."""
@@ -100,7 +100,7 @@ class StackReader:
         with self._memory:
             try:
                 return tuple(frame.call for frame in self._frames(known))
-            except _NOTHING:
+            except _TORN:
                 return None
 
     def read_holdings(self, is_own: Callable[[str], bool]) -> Holdings | None:
@@ -119,7 +119,7 @@ class StackReader:
             self._objects.begin()
             try:
                 found, self._ddp = holdings(self._objects, self._variables(known, is_own))
-            except _NOTHING:
+            except _TORN:
                 return None
         return found if found.models is not None or found.loader is not None else None
 
@@ -137,7 +137,7 @@ class StackReader:
             try:
                 is_there = DDP in self._objects.kind(self._ddp).bases
                 return self._objects.flag(self._ddp, "require_backward_grad_sync") if is_there else None
-            except _NOTHING:
+            except _TORN:
                 return None
 
     def _variables(self, known: Layout, is_own: Callable[[str], bool]) -> Iterator[Variable]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import struct
 import subprocess
@@ -292,6 +293,17 @@ def test_memory_that_changes_is_given_up(seed: int, minor: int) -> None:
     # What ``StackReader`` takes for "nothing was read".
     with suppress(TornError, struct.error, UnicodeDecodeError):
         holdings(objects, [Variable(name, 4096 * place) for place, name in enumerate(names, 1)])
+
+
+def test_one_look_reads_only_so_often() -> None:
+    memory, place = Memory(os.getpid()), id(READS_MAX)
+    with memory:
+        for _ in range(READS_MAX):
+            memory.word(place)
+        with pytest.raises(TornError):
+            memory.word(place)
+    with memory:
+        assert memory.word(place), "the next look begins anew"
 
 
 class Kept(StackReader):

@@ -186,7 +186,7 @@ def _bad_split(evidence: Evidence, group: RankGroup) -> _Split | None:
 
 
 def _held(evidence: Evidence, group: RankGroup) -> Suspicion | None:
-    """Judge an untracked run by its variables: a batch that nn.DataParallel divides badly, if the script passes it on whole."""
+    """Judge an untracked run by its variables: a batch that nn.DataParallel divides badly, unless the script regroups it."""
     process = group.main_process
     held = process.held if process is not None else None
     if process is None or held is None or held.models is None or held.loader is None or group.run is not None:
@@ -211,7 +211,7 @@ def _held(evidence: Evidence, group: RankGroup) -> Suspicion | None:
         ),
         cause=_SPLITS + (_IDLE if len(rows) < number else _UNEVEN),
         fix=_fix_batch(group, batch, number, small=small),
-        refuted_by="The script makes other batches of those that its loader yields.",
+        refuted_by="The script regroups the batches that its loader yields.",
         devices=tuple(device.uuid for device in group.pool if device.uuid in group.used),
         pids=(process.pid,),
         run=group.run_id,

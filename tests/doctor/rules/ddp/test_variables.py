@@ -47,7 +47,7 @@ def found(scene: Scene, rule: str, seconds: int = 60) -> Finding | None:
     return next((item for item in play(scene, seconds)[-1] if item.id == rule), None)
 
 
-def alone(second: int) -> Snapshot:
+def one_process(second: int) -> Snapshot:
     """One process that trains and prints."""
     return outside(always("runs"))(second)
 
@@ -132,7 +132,7 @@ def test_an_ensemble_needs_no_wrapper() -> None:
 
 
 def test_a_process_alone_needs_no_wrapper_and_no_sampler() -> None:
-    assert not any(play(holding(ALONE, alone), 60))
+    assert not any(play(holding(ALONE, one_process), 60))
 
 
 def counting(every_s: int, loader: HeldLoader = DIVIDED) -> Held:
@@ -200,7 +200,7 @@ def divided(batch: int | None, devices: int | None = 4) -> Holdings:
     ],
 )
 def test_a_batch_that_divides_badly_is_seen_from_outside(batch: int, rule: str, title: str) -> None:
-    first, *_ = play(holding(divided(batch), alone), 30)[-1]
+    first, *_ = play(holding(divided(batch), one_process), 30)[-1]
     assert (first.id, first.confidence, first.title) == (rule, "possible", title)
     assert first.evidence[0].text == f"train_loader makes batches of {batch} rows"
 
@@ -210,15 +210,15 @@ def test_a_batch_that_divides_badly_is_seen_from_outside(batch: int, rule: str, 
     [divided(4), divided(15), divided(64), divided(None), divided(3, 1), divided(3, None), replace(divided(3), loader=None)],
 )
 def test_one_that_divides_well_or_is_not_divided_is_left_alone(held: Holdings) -> None:
-    assert not [item for item in play(holding(held, alone), 30)[-1] if item.id in ("B01", "B02")]
+    assert not [item for item in play(holding(held, one_process), 30)[-1] if item.id in ("B01", "B02")]
 
 
 IN_EVALUATION = replace(ALONE, models=HeldModels(("Net",), evaluates=True, differs=("BatchNorm", "dropout")))
 
 
 def test_a_model_that_is_trained_in_evaluation_mode_is_seen_from_outside() -> None:
-    assert found(holding(IN_EVALUATION, alone), "J07", 24) is None
-    finding = found(holding(IN_EVALUATION, alone), "J07", 40)
+    assert found(holding(IN_EVALUATION, one_process), "J07", 24) is None
+    finding = found(holding(IN_EVALUATION, one_process), "J07", 40)
     assert finding is not None
     assert (finding.confidence, finding.title) == ("possible", "The model is trained in evaluation mode")
     assert [fact.text for fact in finding.evidence] == [
@@ -228,7 +228,7 @@ def test_a_model_that_is_trained_in_evaluation_mode_is_seen_from_outside() -> No
 
 
 def test_one_that_was_in_training_mode_before_is_likely_to_have_been_left_there() -> None:
-    scene = holding(lambda rank, second: ALONE if second < 15 else IN_EVALUATION, alone)
+    scene = holding(lambda rank, second: ALONE if second < 15 else IN_EVALUATION, one_process)
     assert found(scene, "J07", 50) is None
     finding = found(scene, "J07", 70)
     assert finding is not None
@@ -244,7 +244,7 @@ def test_one_that_was_in_training_mode_before_is_likely_to_have_been_left_there(
     ids=["without such layers", "frozen BatchNorm"],
 )
 def test_other_modes_are_left_alone(models: HeldModels) -> None:
-    assert found(holding(replace(ALONE, models=models), alone), "J07") is None
+    assert found(holding(replace(ALONE, models=models), one_process), "J07") is None
 
 
 def test_what_has_stopped_trains_in_no_mode_and_divides_nothing() -> None:
