@@ -5,6 +5,8 @@ and the training is tracked automatically (``gputop.tracking.auto.install``). Na
 costs a training script nothing; a test guards what it may load.
 """
 
+from __future__ import annotations
+
 import sys
 
 from gputop.tracking.import_hook import arm
@@ -12,6 +14,8 @@ from gputop.tracking.journal.nothing import instead_of as _instead_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from gputop.tracking.handler import GputopHandler
     from gputop.tracking.run import Run
     from gputop.tracking.session import alert, define_metric, fact, finish, init, log, phase, text, watch
@@ -58,9 +62,7 @@ def __getattr__(name: str) -> object:
     if sys.is_finalizing():
         return _instead_of(name)
     try:
-        from importlib import import_module
-
-        module = import_module(home)
+        module = _load(home)
     except Exception as error:  # noqa: BLE001 - no descriptor or no memory is left; the next use tries again
         _say_missing(error)
         return _instead_of(name)
@@ -69,6 +71,25 @@ def __getattr__(name: str) -> object:
     value: object = module if home == f"gputop.{name}" else getattr(module, name)
     globals()[name] = value
     return value
+
+
+def _load(home: str) -> ModuleType:
+    """Import a part of gputop. Python may write bytecode then, and libffi a page for ctypes: beyond the limit on the size of
+    files (``ulimit -f``), they would end a script that lets SIGXFSZ end it."""
+    import signal
+
+    exceeded = {signal.SIGXFSZ}
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, exceeded)
+    try:
+        from importlib import import_module
+
+        return import_module(home)
+    finally:
+        if not exceeded <= blocked:
+            try:
+                signal.sigtimedwait(exceeded, 0)
+            finally:
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, exceeded)
 
 
 def _say_missing(error: Exception) -> None:

@@ -19,6 +19,7 @@ from gputop.tracking.journal import format as form
 from gputop.tracking.journal import identity, places
 from gputop.tracking.journal.writing.files import OpenJournal
 from gputop.tracking.reader.runs import RunReader
+from tests import REPOSITORY
 from tests.fuzzing import examples
 from tests.tracking.kit import DEADLINE_S, Home, eventually, home, read_all, without_checkout
 
@@ -355,12 +356,11 @@ def test_a_full_disk_silences_the_archive_with_one_warning(home: Home, thread: s
 
 ENDED_BY_SIZE = """
 import os, resource, signal, sys, time
-sys.dont_write_bytecode = True  # Python's own files would end it, too
+import gputop
 os.dup2(os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT), 2)
 os.write(2, b"here")
 signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # as scripts do that exec other programs
 resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
-import gputop
 gputop.init()
 for step in range(20_000):
     gputop.log(loss=float(step))
@@ -379,6 +379,18 @@ def test_a_limit_on_the_size_of_files_does_not_end_a_script_that_lets_the_signal
     code, out, _ = home.run(ENDED_BY_SIZE.format(limit=limit), str(said), GPUTOP_THREAD=thread)
     assert (code, out) == (0, "trained\n"), said.read_text()
     assert said.stat().st_size <= max(limit, 4)
+
+
+def test_bytecode_of_gputop_does_not_end_such_a_script_either(home: Home, tmp_path: Path) -> None:
+    """As after an installation by uv, which compiles nothing."""
+    said, cache = str(tmp_path / "stderr"), tmp_path / "cache"
+    compiling = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(cache)}
+    assert home.run(ENDED_BY_SIZE.format(limit=10**9), said, **compiling)[0] == 0
+    own = Path(f"{cache}{REPOSITORY / 'gputop'}")
+    assert list(own.rglob("*.pyc"))
+    shutil.rmtree(own)
+    code, out, _ = home.run(ENDED_BY_SIZE.format(limit=0), said, **compiling)
+    assert (code, out) == (0, "trained\n")
 
 
 def test_a_deleted_run_directory_is_reported_once_and_the_live_view_stays(home: Home, tmp_path: Path) -> None:
