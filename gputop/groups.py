@@ -20,7 +20,12 @@ WORKER_NAME = "pt_data_worker"
 RAY_DAEMON = "raylet"
 NUMBERS_BY_LAUNCHER = {
     "srun": (("SLURM_PROCID",), ("SLURM_LOCALID",), ("SLURM_NTASKS", "SLURM_NPROCS"), ()),
-    "mpirun": (("OMPI_COMM_WORLD_RANK", "PMI_RANK"), ("OMPI_COMM_WORLD_LOCAL_RANK",), ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE"), ()),
+    "mpirun": (
+        ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "JSM_NAMESPACE_RANK"),
+        ("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "MV2_COMM_WORLD_LOCAL_RANK", "JSM_NAMESPACE_LOCAL_RANK"),
+        ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE", "JSM_NAMESPACE_SIZE"),
+        (),
+    ),
 }
 """The variables that hold rank, local rank and world size under launchers that do not set torch's."""
 

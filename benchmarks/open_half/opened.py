@@ -196,4 +196,11 @@ PROGRAMS: tuple[Program, ...] = (
     ),
     # A curriculum with more noise and more classes at each level: the loss jumps up, as the output says.
     Program(_case("healthy-noisy-shapes"), with_python("noisy_shapes")),
+    # The launcher sets PMI_RANK, the script reads RANK or SLURM_PROCID: both copies print "Not using distributed mode",
+    # world_size=1 and the same losses, each on its own card.
+    Program(
+        _case("spectral-mae", ("A18",), acceptable=("A01", "C03")),
+        ("bash", "spectral_mae.sh"),
+        2,
+    ),
 )

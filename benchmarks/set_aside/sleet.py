@@ -1,4 +1,4 @@
-"""Twenty-four faults, most of which show from outside, and fourteen healthy programs that look odd.
+"""Twenty-three faults, most of which show from outside, and fourteen healthy programs that look odd.
 
 Their author knew only the ids and titles of the rules, and no verdict. Each comment says what goes wrong, and what somebody
 with ps, top, py-spy and the printed output would see of it. What leaves no such trace has ``outside_trace=False``. The
@@ -18,13 +18,6 @@ _ENDED = ("exception", "LOG", "G04", "child_failed", "elastic_exit", "gloo_peer"
 
 PROGRAMS: tuple[Program, ...] = (
     # ---- faults: launching and devices
-    # The launcher sets PMI_RANK, the script reads RANK or SLURM_PROCID: both copies print "Not using distributed mode",
-    # world_size=1 and the same losses, each on its own card.
-    Program(
-        _case("spectral-mae", ("A18",), acceptable=("A01", "C03")),
-        ("bash", "spectral_mae.sh"),
-        2,
-    ),
     # A shell reads "gpus: [0, 1]" from YAML, so the mask begins with a bracket and hides all cards. ps shows it; cards idle.
     Program(
         _case("river-levels", ("A05",), acceptable=("A03", "A12")),

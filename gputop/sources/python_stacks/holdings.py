@@ -22,8 +22,8 @@ DDP = "torch.DistributedDataParallel"
 _REPLICATES = frozenset((DDP, "torch.FullyShardedDataParallel", "torch.FSDPModule"))
 _SPLITS = "torch.DataParallel"
 _WRAPPERS = _REPLICATES | {_SPLITS}
-_ENGINES = re.compile(r"^(horovod|deepspeed|bagua|colossalai|fairscale|megatron)\.")
-"""Packages whose optimizers and engines exchange gradients, whatever holds the model."""
+_ENGINES = re.compile(r"^(horovod|deepspeed|bagua|byteps|colossalai|fairscale|megatron|mpi4py)\.")
+"""Packages whose optimizers, engines and communicators exchange gradients, whatever holds the model."""
 _NORMALIZES, _SYNCHRONIZES, _DROPS = "torch._BatchNorm", "torch.SyncBatchNorm", "torch._DropoutNd"
 _LOSSES = frozenset(("torch._Loss",))
 _MODULES_MAX = 400

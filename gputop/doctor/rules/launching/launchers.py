@@ -4,9 +4,11 @@ rank and world size that nothing passes on (A18).
 
 from __future__ import annotations
 
+import itertools
 import shlex
 from collections import Counter
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
@@ -14,16 +16,26 @@ from gputop.doctor.evidence.rank_groups import Member, RankGroup, duplicate_rank
 from gputop.doctor.evidence.visible import mask_of
 from gputop.doctor.facts import model as model_facts
 from gputop.doctor.findings import fixes, words
+from gputop.doctor.findings.commands import filled
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.logs.meaning.refuted import REFUTED_BY
+from gputop.doctor.rules.ddp.alike import VALUES_MIN, copies_alike
 from gputop.doctor.rules.support.outputs import command_of, outputs_of, quoted
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.shared import has_group_threads
+from gputop.groups import NUMBERS_BY_LAUNCHER
 from gputop.snapshot import Process
 
 A18_START_S = 10.0
 A18_HOLD_S = 10.0
 """docs/rules.md#a18."""
+TRAINS_WITHIN_S = 60.0
+"""How far back looks at its stack show that a process trains whose output tells nothing, because others print to it, too."""
+_NUMBERS = """\
+# in the script, before init_process_group:
+os.environ["RANK"], os.environ["WORLD_SIZE"] = os.environ["{rank}"], os.environ["{world}"]
+# with MASTER_ADDR and MASTER_PORT; or let torchrun number the processes:
+"""
 _ARGUMENT = """\
 {command}
 
@@ -88,7 +100,7 @@ def _torchrun(command: str) -> str:
 
 def independent_worlds(evidence: Evidence) -> dict[str, Judgement]:
     """A18: processes of one command, started together, each of which runs as if it were the only one."""
-    packs: dict[tuple[object, ...], list[tuple[RankGroup, Member, Process]]] = {}
+    packs: dict[tuple[object, ...], dict[str | None, list[_Copy]]] = {}
     for group in evidence.groups:
         for member in (*group.members, *duplicate_ranks(group)):
             process = member.process
@@ -97,15 +109,36 @@ def independent_worlds(evidence: Evidence) -> dict[str, Judgement]:
             if process.started_at is None or (process.world_size or 1) > 1 or _is_titled(process):
                 continue
             launcher = process.launcher.pid if process.launcher is not None else process.ppid
-            key = (process.uid, process.command, launcher, mask_of(process, group.virtual))
-            packs.setdefault(key, []).append((group, member, process))
+            masks = packs.setdefault((process.uid, process.command, launcher), {})
+            masks.setdefault(mask_of(process, group.virtual), []).append(_Copy(group, member, process))
     judged: dict[str, Judgement] = {}
-    packed = Counter(kind[:-1] for kind in packs)
-    for kind, found in packs.items():
-        starts = [process.started_at for _, _, process in found if process.started_at is not None]
-        if len(found) > 1 and max(starts) - min(starts) <= A18_START_S:
-            judged[f"pid:{min(process.pid for _, _, process in found)}"] = _worlds(evidence, found, packed[kind[:-1]] > 1)
+    for masks in packs.values():
+        everyone = [copy for copies in masks.values() for copy in copies]
+        whole = _worlds(evidence, everyone) if len(masks) > 1 and _begin_together(everyone) else None
+        if whole is not None:
+            judged[_subject(everyone)] = whole
+            continue
+        for copies in masks.values():
+            if _begin_together(copies):
+                judged[_subject(copies)] = _worlds(evidence, copies, packed=len(masks) > 1)
     return judged
+
+
+class _Copy(NamedTuple):
+    """One of several processes of one command."""
+
+    group: RankGroup
+    member: Member
+    process: Process
+
+
+def _begin_together(copies: Sequence[_Copy]) -> bool:
+    starts = [copy.process.started_at for copy in copies if copy.process.started_at is not None]
+    return len(starts) > 1 and max(starts) - min(starts) <= A18_START_S
+
+
+def _subject(copies: Sequence[_Copy]) -> str:
+    return f"pid:{min(copy.process.pid for copy in copies)}"
 
 
 def _is_titled(process: Process) -> bool:
@@ -120,48 +153,65 @@ A18 = Rule(
     title="Processes that do not know about each other",
     severities=("warning",),
     confidences=("likely", "possible"),
-    needs=("/proc/<pid>/cmdline", "WORLD_SIZE at launch", "thread names", "NVML"),
+    needs=("/proc/<pid>/cmdline", "WORLD_SIZE at launch", "thread names", "NVML", "the run's output", "/proc: variables"),
     window_s=A18_HOLD_S,
     every_s=EVERY_SNAPSHOT,
     threshold=(
         f"processes with the same command and parent that start within {A18_START_S:.0f} s, world size 1 and no "
         "collective threads: likely on one GPU or with equal configurations, otherwise possible; or, also with such threads, "
-        "each with a LOCAL_RANK of its own and a WORLD_SIZE of 1 (likely)"
+        "each with a LOCAL_RANK of its own and a WORLD_SIZE of 1 (likely); also with a mask for each of them, if they print "
+        f"{VALUES_MIN} losses or more that are equal to the last digit (likely), or a launcher numbers them in variables that "
+        "torch does not read, and their variables hold no wrapper (possible)"
     ),
     hides=("A01", "A02", "A07", "A16", "C03", "G03", "H03"),
     mechanism=(
-        "Nothing set RANK and WORLD_SIZE for the processes, or a wrapper set them for one, so each one trains its own model: "
-        "the same training several times."
+        "Nothing set RANK and WORLD_SIZE for the processes, or the script reads other variables than the launcher sets, or a "
+        "wrapper set them for one. So each one trains its own model: the same training several times."
     ),
     signature=(
         "Several processes have the same command and parent, start at the same time, and have world size 1 and no "
         "collective threads."
     ),
-    look_alike="A sweep that reads its settings elsewhere; several workers placed on each GPU by masks; Ray actors.",
+    look_alike="A sweep that reads its settings elsewhere; several workers placed on each GPU by masks; Ray actors; gradients "
+    "that mpi4py or Horovod averages.",
     fix="Start all ranks with one launcher: torchrun, or srun with MASTER_ADDR, RANK and WORLD_SIZE.",
     judge_machine=independent_worlds,
 )
 
 
-def _worlds(evidence: Evidence, found: Sequence[tuple[RankGroup, Member, Process]], packed: bool) -> Judgement:
-    """Judge the processes of one command and one mask. ``packed``: more of them run under other masks, on purpose."""
-    numbered = _numbered(found)
+def _worlds(evidence: Evidence, copies: Sequence[_Copy], *, packed: bool | None = None) -> Judgement:
+    """Judge processes of one command.
+
+    Args:
+        evidence: What was observed.
+        copies: The processes.
+        packed: Whether more of them run under other masks, on purpose; None: these have different masks. Then each has GPUs
+            of its own, as in a sweep, unless they learn the same or a launcher of ranks numbers them.
+    """
+    numbered = _numbered(copies)
     # Whoever makes a process group trains, even if neither its steps nor its backward threads can be seen.
-    training = {key for key, group in {group.key: group for group, _, _ in found}.items() if evidence.trains(group)}
-    trains = all(group.key in training or (numbered and has_group_threads(process)) for group, _, process in found)
-    if not trains or any(
-        _joined(evidence, group, member, process, threads_tell=not numbered) for group, member, process in found
-    ):
+    training = {key for key, group in {copy.group.key: copy.group for copy in copies}.items() if evidence.trains(group)}
+    trains = all(
+        copy.group.key in training
+        or (numbered and has_group_threads(copy.process))
+        or evidence.doings.seen(copy.process, TRAINS_WITHIN_S).trains
+        for copy in copies
+    )
+    if not trains or any(_joined(evidence, copy, threads_tell=not numbered) for copy in copies):
         return None
-    crowds = Counter(member.main for _, member, _ in found if member.main is not None)
-    group, _, process = found[0]
-    number, crowd = len(found), max(crowds.values(), default=0)
+    alike = copies_alike(evidence, [copy.group for copy in copies])
+    launched = _launch_number(copies)
+    if packed is None and alike is None and (launched is None or not all(map(_holds_no_wrapper, copies))):
+        return None
+    crowds = Counter(copy.member.main for copy in copies if copy.member.main is not None)
+    group, _, process = copies[0]
+    number, crowd = len(copies), max(crowds.values(), default=0)
     launcher = process.launcher.name if process.launcher is not None else None
     together = crowd == number and len(group.pool) > 1
-    configs = [item.run.config if item.run is not None else None for item, _, _ in found]
-    alike = configs[0] is not None and configs[0] and all(config == configs[0] for config in configs)
+    configs = [copy.group.run.config if copy.group.run is not None else None for copy in copies]
+    same = alike is not None or (configs[0] is not None and configs[0] and all(config == configs[0] for config in configs))
     # Without a launcher, processes on one GPU each are a sweep in which every run has its own GPU on purpose.
-    if not together and launcher is None and not numbered:
+    if not together and launcher is None and not numbered and launched is None and alike is None:
         return None
     devices = [device for device in group.pool if device.uuid in crowds]
     script = fixes.script_of(process.command)[0]
@@ -171,40 +221,88 @@ def _worlds(evidence: Evidence, found: Sequence[tuple[RankGroup, Member, Process
         ),
         Fact(f"WORLD_SIZE is 1 {'' if numbered else 'or not set '}in each of them", 1, "/proc/<pid>/environ"),
         *([Fact(f"but LOCAL_RANK is {units.ranges(numbered)}", list(numbered), "/proc/<pid>/environ")] if numbered else []),
-        _alone(found),
+        *([launched.fact] if launched is not None else []),
+        *([Fact(alike.text, alike.values, alike.source)] if alike is not None else []),
+        _alone(copies),
         *([Fact(f"{launcher} started them", launcher, "parent processes")] if launcher is not None else []),
         *([Fact(f"they compute on {words.gpus(devices)}", [device.index for device in devices], "NVML")] if devices else []),
     ]
     finding = Finding(
         id="A18",
         severity="warning",
-        confidence="likely" if (together and not packed) or alike or numbered else "possible",
+        confidence="likely" if (together and not packed) or same or numbered else "possible",
         title=f"{number} processes of one script train {number} models: none knows about the others",
         evidence=tuple(facts),
-        cause="Each process was started with WORLD_SIZE=1, so each trains alone, as the only rank of its run."
-        if numbered
-        else "Nothing set RANK and WORLD_SIZE for these processes, so each one trains alone: the same training several "
-        "times and, without a LOCAL_RANK, all on the first GPU.",
-        fix=_one_world(process, number),
+        cause=_cause(numbered, launched),
+        fix=(launched.fix if launched is not None else "") + _one_world(process, number),
         refuted_by="They are independent runs on purpose (a sweep that reads its settings elsewhere).",
         devices=tuple(device.uuid for device in devices),
-        pids=tuple(process.pid for _, _, process in found),
+        pids=tuple(copy.process.pid for copy in copies),
     )
     return Suspicion(finding, A18_HOLD_S)
 
 
-def _numbered(found: Sequence[tuple[RankGroup, Member, Process]]) -> tuple[int, ...]:
+class _LaunchNumber(NamedTuple):
+    """Variables in which a launcher numbers the processes, and torch does not look."""
+
+    rank: str
+    world: str
+    fact: Fact
+
+    @property
+    def fix(self) -> str:
+        return filled(_NUMBERS, {"rank": self.rank, "world": self.world})
+
+
+def _launch_number(copies: Sequence[_Copy]) -> _LaunchNumber | None:
+    """Return where a launcher gave each process a number of its own; None if none did."""
+    settings = [dict(copy.process.environment.settings) for copy in copies if copy.process.environment is not None]
+    for ranks, _, worlds, _ in NUMBERS_BY_LAUNCHER.values():
+        for rank, world in itertools.product(ranks, worlds):
+            known = [(values[rank], values[world]) for values in settings if rank in values and world in values]
+            numbers, sizes = {number for number, _ in known}, {size for _, size in known}
+            if len(numbers) != len(copies) or len(sizes) != 1 or not all(item.isdecimal() for item in (*numbers, *sizes)):
+                continue
+            found = sorted(map(int, numbers))
+            if int(next(iter(sizes))) >= len(copies):
+                text = f"but {rank} is {units.ranges(found)}, and {world} is {next(iter(sizes))}"
+                return _LaunchNumber(rank, world, Fact(text, found, "/proc/<pid>/environ"))
+    return None
+
+
+def _holds_no_wrapper(copy: _Copy) -> bool:
+    """Return whether the variables of a process show its models, and nothing that exchanges their gradients."""
+    held = copy.process.held
+    return held is not None and held.models is not None and held.models.wrapper is None and held.calls_wrapper is not True
+
+
+def _cause(numbered: Sequence[int], launched: _LaunchNumber | None) -> str:
+    if numbered:
+        return "Each process was started with WORLD_SIZE=1, so each trains alone, as the only rank of its run."
+    if launched is not None:
+        return (
+            f"The launcher numbers its processes in {launched.rank} and {launched.world}, and the script looks for other "
+            "variables, such as RANK and WORLD_SIZE. So each one trains alone: the same training several times."
+        )
+    return (
+        "Nothing set RANK and WORLD_SIZE for these processes, so each one trains alone: the same training several "
+        "times and, without a LOCAL_RANK, all on the first GPU."
+    )
+
+
+def _numbered(copies: Sequence[_Copy]) -> tuple[int, ...]:
     """Return the values of LOCAL_RANK if each process has its own, and a WORLD_SIZE of 1; otherwise ()."""
-    told = [process.environment for _, _, process in found if process.environment is not None]
-    numbers = {item.local_rank for item in told if item.local_rank is not None and item.world_size == 1}
-    return tuple(sorted(numbers)) if len(numbers) == len(found) else ()
+    given = [copy.process.environment for copy in copies if copy.process.environment is not None]
+    numbers = {item.local_rank for item in given if item.local_rank is not None and item.world_size == 1}
+    return tuple(sorted(numbers)) if len(numbers) == len(copies) else ()
 
 
-def _joined(evidence: Evidence, group: RankGroup, member: Member, process: Process, *, threads_tell: bool) -> bool:
+def _joined(evidence: Evidence, copy: _Copy, *, threads_tell: bool) -> bool:
     """Return whether the process has joined others, or may have: even a group of one process starts these threads.
 
     ``threads_tell``: nothing else says how many processes the group has.
     """
+    group, member, process = copy
     sizes = [item.size for item in evidence.communicators(group) if any(rank.pid == process.pid for rank in item.ranks)]
     size = model_facts.group_size(member.journal)
     if sizes or size is not None:
@@ -214,8 +312,8 @@ def _joined(evidence: Evidence, group: RankGroup, member: Member, process: Proce
     return "threads" in process.hidden or has_group_threads(process)
 
 
-def _alone(found: Sequence[tuple[RankGroup, Member, Process]]) -> Fact:
-    if all(model_facts.group_size(member.journal) == 1 for _, member, _ in found):
+def _alone(copies: Sequence[_Copy]) -> Fact:
+    if all(model_facts.group_size(copy.member.journal) == 1 for copy in copies):
         return Fact("each is its own process group, with world size 1", 1, "torch.distributed (journal)")
     return Fact("none is connected to another by NCCL or gloo", None, "threads (/proc/<pid>/task), NCCL")
 
