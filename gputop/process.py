@@ -93,8 +93,9 @@ class Workers:
 
 
 WokenBy = Literal["nothing", "time limit", "others"]
-"""What may end the wait of a main thread for a lock: nothing if all other threads wait for threads of the process, and it has
-no child process; the time limit with which one of them waits; or another thread or process that does something else."""
+"""What may end the wait of a main thread for a lock or a child: nothing if all other threads wait for threads of the process,
+and it has no child process, or waits for one that waits until it reads from a pipe; the time limit with which one of these
+threads waits; or another thread or process that does something else."""
 _FOR_DEBUGGERS = frozenset(("waits_for", "doing", "held", "all_locked", "woken_by"))
 """What the kernel shows only to whom it would let debug the process."""
 
@@ -163,7 +164,7 @@ class Process:
     all_locked: bool | None = None
     """Whether every thread waits for another thread of the process, and none has used the CPU for two seconds."""
     woken_by: WokenBy | None = None
-    """What may end the main thread's wait for a lock. Known of a Python that uses torch, at rest."""
+    """What may end the main thread's wait for a lock or a child. Known of a Python that uses torch, at rest."""
     listens: bool | None = None
     """Whether it has a TCP socket that waits for connections. Known of a Python that uses torch once it has rested."""
     lock_held_by: int | None = None

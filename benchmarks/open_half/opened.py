@@ -203,4 +203,10 @@ PROGRAMS: tuple[Program, ...] = (
         ("bash", "spectral_mae.sh"),
         2,
     ),
+    # join() before get(): the child cannot end until somebody reads its queue. Stacks: join, and a pipe's write.
+    Program(
+        _case("protein-contacts", ("G01",)),
+        ("bash", "protein_contacts.sh"),
+        onset="last line",
+    ),
 )

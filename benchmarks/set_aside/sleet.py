@@ -1,4 +1,4 @@
-"""Twenty-three faults, most of which show from outside, and fourteen healthy programs that look odd.
+"""Twenty-two faults, most of which show from outside, and fourteen healthy programs that look odd.
 
 Their author knew only the ids and titles of the rules, and no verdict. Each comment says what goes wrong, and what somebody
 with ps, top, py-spy and the printed output would see of it. What leaves no such trace has ``outside_trace=False``. The
@@ -106,12 +106,6 @@ PROGRAMS: tuple[Program, ...] = (
         with_python("fluid_patches"),
     ),
     # ---- faults: hangs
-    # join() before get(): the child cannot end until somebody reads its queue. Stacks: join, and a pipe's write.
-    Program(
-        _case("protein-contacts", ("G01",)),
-        ("bash", "protein_contacts.sh"),
-        onset="last line",
-    ),
     # Both actors die of an IndexError (the schedule is shorter than the training), and the learner waits for their episodes.
     Program(
         _case("snake-actors", ("exception", "G04", ANY), r"IndexError|tuple index", ("G01", *_ENDED)),

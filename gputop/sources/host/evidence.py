@@ -14,7 +14,14 @@ from gputop.places import state_dir
 from gputop.process import WokenBy
 from gputop.sources.host import procfs, procfs_activity
 from gputop.sources.host.process_cache import Facts, reread_after_s
-from gputop.sources.host.waits import FILE_LOCK, read_all_locked, read_lock_holder, read_waits_for, read_woken_by
+from gputop.sources.host.waits import (
+    FILE_LOCK,
+    read_all_locked,
+    read_child_woken_by,
+    read_lock_holder,
+    read_waits_for,
+    read_woken_by,
+)
 from gputop.sources.host.workers import cores_allowed
 from gputop.whereabouts.records import Doing, Holdings
 
@@ -32,6 +39,7 @@ WRITES_BYTES = 2**20
 a checkpoint may take only seconds."""
 CALLS_UNIT_BYTES = 2**24
 """Bytes from read calls are rounded down to a multiple of this: the record of a process that reads little stays the same."""
+_WOKEN_BY = {"lock": read_woken_by, "child": read_child_woken_by}
 REST_TICKS = 2
 """A process at rest uses at most this much of the CPU between two readings, 1% of a core: a wait with a time limit begins anew
 again and again."""
@@ -148,7 +156,8 @@ class Evidence:
         else:
             self.all_locked = False if facts.stat.state == "R" or self.waits_for is not None else None
         self.rests = used is not None and used <= REST_TICKS and facts.stat.state == "S"
-        self.woken_by = facts.try_read(("woken_by",), read_woken_by) if of_training and self.rests and locked else None
+        read = _WOKEN_BY.get(self.waits_for or "") if of_training and self.rests else None
+        self.woken_by = facts.try_read(("woken_by",), read) if read is not None else None
 
     def _read_scheduling(self, facts: Facts) -> None:
         switches = facts.try_read(("involuntary_switches",), procfs_activity.read_involuntary_switches)

@@ -158,6 +158,53 @@ def test_a_wait_that_nothing_can_end_is_recognized_also_with_a_time_limit(
     eventually(lambda: waits.read_woken_by(child.pid), lambda found: found == woken_by)
 
 
+MAKES = "import multiprocessing as mp, os; mp.set_start_method('fork'); q = mp.Queue(); "
+JOINS = f"{MAKES}p = mp.Process(target=q.put, args=(bytes(10**6),)); p.start(); "
+PRINTS = "import subprocess as s, sys; p = s.Popen([sys.executable, '-c', 'print(1000000 * chr(65))'], stdout=s.PIPE); "
+
+
+@pytest.mark.parametrize(
+    ("code", "woken_by"),
+    [
+        (f"{JOINS}p.join()", "nothing"),
+        (f"{PRINTS}p.wait()", "nothing"),
+        (
+            f"{ALONE}threading.Thread(target=lambda: threading.Event().wait(90), daemon=True).start(); {PRINTS}p.wait()",
+            "time limit",
+        ),
+        (
+            f"import threading; {PRINTS}threading.Thread(target=time.sleep, args=(100,), daemon=True).start(); p.wait()",
+            "others",
+        ),
+        (f"{JOINS}mp.Process(target=time.sleep, args=(100,)).start(); p.join()", "others"),
+        (
+            f"{MAKES}p = mp.Process(target=lambda: (os.fork() or time.sleep(100), q.put(bytes(10**6)))); p.start(); p.join()",
+            "others",
+        ),
+        ("import subprocess; subprocess.run(['sleep', '100'])", "others"),
+        ("import subprocess as s; s.run('sleep 100 | wc', shell=True)", "others"),
+        (f"{PRINTS}s.Popen(['sleep', '100'], stdin=p.stdout); p.stdout.close(); p.wait()", "others"),
+    ],
+    ids=[
+        "join before get",
+        "wait before the output is read",
+        "beside a thread with a time limit",
+        "beside a thread that sleeps",
+        "beside another child, which has the pipe, too",
+        "beside a child's child",
+        "a program that sleeps",
+        "programs that are connected",
+        "a program that another one reads",
+    ],
+)
+def test_a_wait_for_a_child_that_waits_for_its_reader_is_one_that_nothing_can_end(
+    processes: Processes, code: str, woken_by: str
+) -> None:
+    child, _ = processes.ready(f"say('ready'); {code}")
+    eventually(lambda: waits.read_waits_for(child.pid), lambda found: found == "child")
+    eventually(lambda: waits.read_child_woken_by(child.pid), lambda found: found == woken_by)
+
+
 def test_where_children_are_not_listed_something_may_end_the_wait(
     processes: Processes, monkeypatch: pytest.MonkeyPatch
 ) -> None:

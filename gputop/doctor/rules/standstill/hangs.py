@@ -141,7 +141,8 @@ G01 = Rule(
         f"{LONGER_THAN_BREAKS:.0f} times the longest break before: {OWN_HOLD_S:.0f} s more, unless it may wait for work "
         "(possible)",
         f"or {OTHERS_HOLD_S:.0f} s more if it waits there for a queue, a lock or the end of a thread while its other threads "
-        f"wait, too, and it has no child process (likely after {SURE_AT_LINE_S:.0f} s at this line)",
+        "wait, too, and it has no child process, or if it waits for the end of a process that waits until it reads from a pipe "
+        f"(likely after {SURE_AT_LINE_S:.0f} s at this line)",
     ),
     hides=HANG_SYMPTOMS,
     mechanism=(

@@ -84,6 +84,15 @@ _WAITS: Mapping[str, _Wait] = {
 }
 
 
+_FOR_ITS_READER = _Wait(
+    "for a process that waits for it",
+    "The process that it waits for has written more into a pipe than fits, and ends only once somebody reads the rest. That "
+    "would be the training, which waits for the end: join() before get() of a queue, or wait() before the output is read.",
+)
+_READ_FIRST = """\
+made = queue.get(); process.join()  # first everything that the process has put, then its end
+out, _ = process.communicate()  # instead of process.wait(), with stdout=subprocess.PIPE
+"""
 _FOR_WORKERS = _Wait(
     "for its loader workers, which use no CPU",
     "A worker hangs: it has inherited a lock that a thread held when it was forked (OpenCV, tokenizers, logging, a thread of "
@@ -172,9 +181,12 @@ def single_process_hangs(evidence: Evidence, group: RankGroup) -> Judgement:
         return None
     if _is_served(process) or at_rest.may_be_fed(evidence, group) or not _gpus_rest(evidence, group):
         return None
-    wait = _WAITS[word] if workers is None else _FOR_WORKERS
+    is_awaited = _is_awaited(process, word)
+    wait = _FOR_ITS_READER if is_awaited else _WAITS[word] if workers is None else _FOR_WORKERS
     call = _call_of(at, word)
-    alone = call is not None and process.woken_by in ("nothing", "time limit") and process.woken_by not in call.unless
+    alone = is_awaited or (
+        call is not None and process.woken_by in ("nothing", "time limit") and process.woken_by not in call.unless
+    )
     sure = alone and process.woken_by == "nothing" and at is not None and at.seconds >= SURE_AFTER_S
     title = wait.title if call is None else call.title
     does = "hangs" if sure else "may hang" if stands is not None or at is not None else "has not begun"
@@ -193,13 +205,14 @@ def single_process_hangs(evidence: Evidence, group: RankGroup) -> Judgement:
                 f"/proc/{process.pid}/syscall",
             ),
             *([] if process.lock_held_by is None else [_held(process.lock_held_by)]),
-            *([_nobody(process)] if alone else []),
+            *([_in_a_circle(process) if is_awaited else _nobody(process)] if alone else []),
             Fact(f"it uses {process.cpu_percent:.0f}% of a core", process.cpu_percent, f"/proc/{process.pid}/stat"),
             *(seen_at(evidence, [process], STOOD_MIN_S) if at is None else []),
             *utilization(evidence, tracked.used_devices(group)),
         ],
         wait.cause if call is None else call.cause,
-        f"{'' if call is None else call.fix}py-spy dump --pid {process.pid}  # the line that waits\n"
+        f"{_READ_FIRST if is_awaited else '' if call is None else call.fix}"
+        f"py-spy dump --pid {process.pid}  # the line that waits\n"
         f"{_look_further(process, workers)}",
         "It is done and waits on purpose, or the next round of work has yet to begin.",
     )
@@ -213,12 +226,19 @@ def _stands_at(evidence: Evidence, process: Process, word: str) -> AtOneLine | N
     at = evidence.doings.at_one_line(process)
     if at is None or at.looks < at_rest.SAMPLES_MIN or at.seconds < max(STOOD_MIN_S, LONGER_THAN_BREAKS * at.longest_break_s):
         return None
+    if _is_awaited(process, word):
+        return at
     text, call = at.at.text or "", _call_of(at, word)
     if call is not None and process.woken_by is not None and process.woken_by not in call.unless:
         return at
     if process.listens is not False or _ON_PURPOSE.search(f"{text} {at.at.function}") or word == "sleep":
         return None
     return None if word not in ("terminal", "child") and _FOR_WORK.search(text) else at
+
+
+def _is_awaited(process: Process, word: str) -> bool:
+    """Return whether it waits for the end of a process that waits for it."""
+    return word == "child" and process.woken_by == "nothing"
 
 
 def _call_of(at: AtOneLine | None, word: str) -> _Call | None:
@@ -236,6 +256,11 @@ def _nobody(process: Process) -> Fact:
     limit = ", one of them with a time limit" if process.woken_by == "time limit" else ""
     others = "it has no other thread" if process.thread_count == 1 else f"all of its other threads wait for threads{limit}"
     return Fact(f"{others}, and it has no child process", process.thread_count, f"/proc/{process.pid}/task/*/syscall, children")
+
+
+def _in_a_circle(process: Process) -> Fact:
+    text = "the process that it waits for writes into a full pipe, which only it could read"
+    return Fact(text, True, f"/proc/{process.pid}/fd, task/*/children, and the child's syscall")
 
 
 def _look_further(process: Process, workers: Workers | None) -> str:

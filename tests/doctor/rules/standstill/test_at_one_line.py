@@ -77,6 +77,18 @@ def test_a_wait_that_nothing_ends_is_first_possible_and_later_likely(text: str, 
     assert "all of its other threads wait for threads, and it has no child process" in {fact.text for fact in last.evidence}
 
 
+@pytest.mark.parametrize("text", ["maker.join()", "proc.wait()"])
+def test_a_wait_for_a_child_that_waits_for_its_reader_is_first_possible_and_later_likely(text: str) -> None:
+    found = said(stands(text, "child"))
+    assert 28 <= first(found, "possible") <= 34
+    assert 60 + 13 <= first(found, "likely") <= 60 + 19
+    last = found[-1]
+    assert last is not None
+    assert last.title == "The training hangs: process 4000 waits for a process that waits for it, at train.py:88"
+    assert "queue.get(); process.join()" in last.fix
+    assert "the process that it waits for writes into a full pipe, which only it could read" in {f.text for f in last.evidence}
+
+
 @pytest.mark.parametrize(
     ("scene", "earliest"),
     [
@@ -84,7 +96,7 @@ def test_a_wait_that_nothing_ends_is_first_possible_and_later_likely(text: str, 
         (stands(PUT, woken_by="others"), 101),
         (stands("writer.join()", woken_by="time limit"), 28),
         (stands("writer.join()", woken_by="others"), 101),
-        (stands("run(command)", "child", woken_by=None), 101),
+        (stands("run(command)", "child", woken_by="others"), 101),
         (stands("client.push(batch)", "socket", woken_by=None), 101),
         (stands("torch.cuda.synchronize()", woken_by="others"), 101),
         (stands("name = input('name of the run: ')", "terminal", woken_by=None), 101),
