@@ -209,4 +209,10 @@ PROGRAMS: tuple[Program, ...] = (
         ("bash", "protein_contacts.sh"),
         onset="last line",
     ),
+    # Gradients are exchanged as pickled objects: more than half of each step. Stacks: all_gather_object, pickle.
+    Program(
+        _case("crowd-counts", ("E09",), acceptable=("E06",)),
+        with_python("crowd_counts"),
+        2,
+    ),
 )

@@ -1,4 +1,4 @@
-"""Twenty-two faults, most of which show from outside, and fourteen healthy programs that look odd.
+"""Twenty-one faults, most of which show from outside, and fourteen healthy programs that look odd.
 
 Their author knew only the ids and titles of the rules, and no verdict. Each comment says what goes wrong, and what somebody
 with ps, top, py-spy and the printed output would see of it. What leaves no such trace has ``outside_trace=False``. The
@@ -43,12 +43,6 @@ PROGRAMS: tuple[Program, ...] = (
         2,
     ),
     # ---- faults: communication
-    # Gradients are exchanged as pickled objects: more than half of each step. Stacks: all_gather_object, pickle.
-    Program(
-        _case("crowd-counts", ("E09",), acceptable=("E06",)),
-        with_python("crowd_counts"),
-        2,
-    ),
     # Stages are frozen when DDP wraps the model, and thawed later: DDP never averages their gradients. The loss falls.
     Program(
         _case("herbarium", ("C02", "C15"), acceptable=("C01", "C03"), outside_trace=False),

@@ -6,18 +6,17 @@ In a tracked run, the journal counts the calls. In any other, the main threads a
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from gputop import units
-from gputop.doctor.evidence.doings import Seen
 from gputop.doctor.evidence.evidence import Evidence
-from gputop.doctor.evidence.rank_groups import Member, RankGroup
+from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.facts.calls import model_class
 from gputop.doctor.facts.one_by_one import CALLS_MIN, PASSED_SHARE, averages_one_by_one
 from gputop.doctor.facts.stated import facts_of, parameter_device
-from gputop.doctor.findings import fixes, words
+from gputop.doctor.findings import fixes
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support.at_a_call import LOOKS_MIN, SEEN_SHARE, SPAN_S, of_text, seen_at_call
 from gputop.doctor.rules.support.outside_phases import share_outside
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
 
@@ -29,13 +28,6 @@ _CAUSE = (
     "Each call waits until all ranks have made it, however few elements it passes on, and the next gradient waits for it. DDP "
     "passes on a few large buckets while backward still runs."
 )
-SPAN_S = 40.0
-LOOKS_MIN = 20
-SEEN_SHARE = 0.25
-"""Share of the looks at which each rank is at the call, from which it is named; with so few looks, it is known to within 0.2
-(our choice). A rank for which the others wait is not there."""
-COMPUTES_MIN = 3
-"""Each rank must be seen in its model so often: ranks that are only seen at the call may hang there (our choice)."""
 _OF_ONE_GRADIENT = re.compile(r"\ball_reduce\(\s*(?:[\w.\[\]]+\.grad|grad)(?:\.data)?\s*[,)]")
 """The gradient of one parameter: gradients that were put together have other names."""
 _FIX = """\
@@ -100,48 +92,22 @@ def reduces_each_gradient(evidence: Evidence, group: RankGroup) -> Judgement:
 
 def _seen_from_outside(evidence: Evidence, group: RankGroup) -> Judgement:
     """Judge E11 for an untracked run, by the looks at its main threads."""
-    if len(group.members) < 2 or not evidence.is_warm(group):
+    found = seen_at_call(evidence, group, of_text(_OF_ONE_GRADIENT))
+    if found is None:
         return None
-    looks = [(member, evidence.doings.seen(member.process, SPAN_S)) for member in group.members if member.process is not None]
-    if len(looks) < len(group.members) or not all(_trains(seen) for _, seen in looks):
-        return None
-    share = min(_share(seen) for _, seen in looks)
-    if share < SEEN_SHARE:
-        return None
+    share, facts = found
     finding = tracked.about(
         group,
         "E11",
         "warning",
         "possible",
         f"Gradients are averaged one by one: a call of all_reduce for each takes {share:.0%} of the time",
-        _looks_of(looks),
+        facts,
         _CAUSE,
         f"{_FIX}\n\ngputop run -- {fixes.own_command(group)}  # counts the calls of each step",
         "The model has few parameters, or the ranks wait there for one another, not for the network.",
     )
     return Suspicion(finding, 3.0)
-
-
-def _trains(seen: Seen) -> bool:
-    in_model = sum(look.activity in ("forward", "backward") for look in seen.looks)
-    return len(seen.looks) >= LOOKS_MIN and in_model >= COMPUTES_MIN and seen.trains
-
-
-def _share(seen: Seen) -> float:
-    return sum(_OF_ONE_GRADIENT.search(look.text or "") is not None for look in seen.looks) / len(seen.looks)
-
-
-def _looks_of(looks: Sequence[tuple[Member, Seen]]) -> list[Fact]:
-    facts = []
-    for member, seen in looks[:4]:
-        assert member.process is not None
-        name = f"rank {member.rank}" if member.rank is not None else f"process {member.process.pid}"
-        at = next(look for look in seen.looks if _OF_ONE_GRADIENT.search(look.text or ""))
-        text = (
-            f"the main thread of {name} was at {at.place} in {_share(seen):.0%} of {words.count(len(seen.looks), 'look')} at "
-        )
-        facts.append(Fact(f"{text}its stack", round(_share(seen), 2), f"/proc/{member.process.pid}/mem"))
-    return facts
 
 
 E11 = Rule(

@@ -14,7 +14,9 @@ from gputop.doctor.facts.model import parameters_by_device
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.ddp.as_objects import SURE_SHARE, passes_objects
 from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support.at_a_call import LOOKS_MIN, SEEN_SHARE, SPAN_S
 from gputop.doctor.rules.support.rule import SELDOM_S, Judgement, Rule, Suspicion
 from gputop.snapshot import Device
 
@@ -220,7 +222,9 @@ E08 = Rule(
 
 
 def averaged_by_hand(evidence: Evidence, group: RankGroup) -> Judgement:
-    """E09: one process holds a full copy of the model on each GPU, and averages the gradients itself."""
+    """E09: the script averages gradients itself: those of copies in one process, or as objects that ranks pass on."""
+    if group.run is None:
+        return passes_objects(evidence, group)
     found = _spread(group)
     if found is None or group.virtual or len(group.members) != 1 or not evidence.trains(group):
         return None
@@ -259,17 +263,26 @@ E09 = Rule(
     family="spread",
     title="Gradients are averaged by hand",
     severities=("warning",),
-    confidences=("likely",),
-    needs=("journal: model", "NVML utilization"),
+    confidences=("likely", "possible"),
+    needs=("journal: model", "NVML utilization", "/proc/<pid>/mem"),
     window_s=E08_HOLD_S,
     every_s=SELDOM_S,
-    threshold="one process, equal sets of parameters on two or more GPUs, no wrapper, and GPUs that work at the same time",
-    hides=("A01", "B07", "B08", "E01"),
-    mechanism=("A Python loop copies the gradients to one GPU, one parameter at a time, adds them, and copies them back."),
-    signature=(
-        "One process holds an equal set of parameters on each GPU, without a wrapper, and the GPUs work at the same time."
+    threshold=(
+        "one process, equal sets of parameters on two or more GPUs, no wrapper, and GPUs that work at the same time",
+        f"from outside, by stacks: in {SPAN_S:.0f} s, the main thread of each rank is seen in {SEEN_SHARE:.0%} of {LOOKS_MIN} "
+        "looks or more at a call that passes gradients or weights on as Python objects, such as all_gather_object (possible; "
+        f"likely from {SURE_SHARE:.0%})",
     ),
-    look_alike="An ensemble, whose copies are different models.",
+    hides=("A01", "B07", "B08", "E01"),
+    mechanism=(
+        "A Python loop copies the gradients to one GPU, one parameter at a time, adds them, and copies them back. Or each rank "
+        "pickles them for all others."
+    ),
+    signature=(
+        "One process holds an equal set of parameters on each GPU, without a wrapper, and the GPUs work at the same time; or "
+        "ranks are mostly at a call that pickles."
+    ),
+    look_alike="An ensemble, whose copies are different models; metrics or predictions that are gathered as objects.",
     fix="Use DDP.",
     judge=averaged_by_hand,
 )
