@@ -215,4 +215,9 @@ PROGRAMS: tuple[Program, ...] = (
         with_python("crowd_counts"),
         2,
     ),
+    # The replay buffer is compressed every 400 updates, for as long as these take. Stacks: savez_compressed.
+    Program(
+        _case("drone-hover", ("E07",), acceptable=("D07",)),
+        with_python("drone_hover"),
+    ),
 )

@@ -1,4 +1,4 @@
-"""Twenty-one faults, most of which show from outside, and fourteen healthy programs that look odd.
+"""Twenty faults, most of which show from outside, and fourteen healthy programs that look odd.
 
 Their author knew only the ids and titles of the rules, and no verdict. Each comment says what goes wrong, and what somebody
 with ps, top, py-spy and the printed output would see of it. What leaves no such trace has ``outside_trace=False``. The
@@ -83,11 +83,6 @@ PROGRAMS: tuple[Program, ...] = (
     Program(
         _case("stiff-odes", ("E05",)),
         with_python("stiff_odes"),
-    ),
-    # The replay buffer is compressed every 400 updates, for as long as these take. Stacks: savez_compressed.
-    Program(
-        _case("drone-hover", ("E07",), acceptable=("D07",)),
-        with_python("drone_hover"),
     ),
     # The history is written as a whole in each step. The printed rate falls; stacks: json.
     Program(

@@ -196,8 +196,8 @@ _TEXTS: tuple[tuple[re.Pattern[str], Activity], ...] = (
     (re.compile(r"\badd_(scalar|image|histogram|figure|video|text)s?\(|\bsavefig\(|\b(wandb|mlflow|plt)\.\w"), "report"),
     (
         re.compile(
-            r"\.dump\(|\bnp\.save\w*\(|\.to_(csv|json|parquet|pickle|hdf|excel)\(|\.write(lines|rows?)?\(|\bfsync\(|\bshutil\.\w|"
-            r"\bimwrite\("
+            r"\.dump\(|\bnp\.save\w*\(|\.save(_\w+)?\(|\.to_(csv|json|parquet|pickle|hdf|excel)\(|\.write(lines|rows?)?\(|"
+            r"\bfsync\(|\bshutil\.\w|\bimwrite\("
         ),
         "files",
     ),

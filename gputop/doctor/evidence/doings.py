@@ -106,6 +106,10 @@ class Pauses:
 
     looks: tuple[Doing | None, ...]
 
+    def at(self, *activities: Activity) -> Pauses:
+        """Return only the pauses for these."""
+        return Pauses(tuple(look if look is not None and look.activity in activities else None for look in self.looks))
+
     @property
     def share(self) -> float:
         """In which share of all looks it paused; 0 without looks."""

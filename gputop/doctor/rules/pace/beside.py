@@ -49,6 +49,8 @@ LONGEST_BESIDE = 0.8
 """The longest stay in such a function takes at most this share of all: then the steps do it again and again (our choice)."""
 _IN_EACH_STEP: frozenset[Activity] = frozenset(("files", "memory", "metrics", "report"))
 """What is no data that a step waits for, even if each step does it."""
+_SAVES: tuple[Activity, ...] = ("checkpoint", "files")
+"""What is no work of an environment, whatever a run learns."""
 _SHARES: Mapping[Activity, float] = {"evaluation": EVALUATION_SHARE, "generation": WORK_SHARE}
 
 
@@ -81,8 +83,9 @@ def pause_of(evidence: Evidence, group: RankGroup) -> Pause | None:
 
 def _pauses(evidence: Evidence, group: RankGroup) -> Iterator[Pause]:
     for span_s, times_min in SPANS:
-        for member, seen in _looks(evidence, group, span_s):
-            pauses = seen.pauses
+        found = _looks(evidence, group, span_s)
+        for member, seen in found or seen_to_save(evidence, group, span_s):
+            pauses = seen.pauses if found else seen.pauses.at(*_SAVES)
             at = pauses.mostly
             if at is None or not seen.trains or pauses.share < _SHARES.get(at.activity, PAUSE_SHARE):
                 continue
@@ -161,6 +164,12 @@ def _seen_of_all(evidence: Evidence, group: RankGroup, span_s: float) -> Sequenc
     if len(found) < len(group.members):
         return ()
     return () if any(seen.share("environment") >= ENVIRONMENT_SHARE for _, seen in found) else found
+
+
+def seen_to_save(evidence: Evidence, group: RankGroup, span_s: float) -> Sequence[tuple[Member, Seen]]:
+    """Return the looks at the main threads of a run, also where an environment takes part of the time: for what it writes."""
+    found = _enough(evidence, group, span_s) if evidence.is_warm(group) else []
+    return found if group.run is not None or len(found) == len(group.members) else ()
 
 
 def _looks(evidence: Evidence, group: RankGroup, span_s: float) -> Sequence[tuple[Member, Seen]]:

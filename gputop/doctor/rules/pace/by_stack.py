@@ -26,6 +26,7 @@ from gputop.doctor.rules.pace.beside import (
     pause_of,
     repeated,
     seen_of_all,
+    seen_to_save,
 )
 from gputop.doctor.rules.pace.between_phases import PREPARE_IN_WORKERS
 from gputop.doctor.rules.pace.other_work import (
@@ -144,7 +145,7 @@ def pauses_by_stack(evidence: Evidence, group: RankGroup) -> Judgement:
     for span_s, times_min in SPANS:
         found = seen_of_all(evidence, group, span_s)
         for activity, share_min, share_sure, share_max in _PAUSES:
-            for member, seen in found:
+            for member, seen in found or (seen_to_save(evidence, group, span_s) if activity == "checkpoint" else ()):
                 share, lengths = seen.share(activity), seen.lengths(activity)
                 if share_min <= share <= share_max and seen.trains and repeated(lengths, times_min):
                     late = late_by_stack(evidence, group)

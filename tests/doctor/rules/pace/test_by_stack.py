@@ -133,7 +133,27 @@ def test_a_third_of_the_time_for_checkpoints_is_only_possible() -> None:
     assert (finding.id, finding.confidence) == ("E07", "possible")
 
 
+REWARDS = {"loss": 1.0, "mean_reward": 3.0}
+SAVES: tuple[Activity, ...] = ("files", "files", "files", "files", "environment", "forward", "backward", "optimizer")
+
+
+@pytest.mark.parametrize("metrics", [REWARDS, {"loss": 1.0}], ids=["it prints rewards", "it is seen in its environment"])
+def test_what_a_policy_writes_is_named_and_its_environment_is_not(metrics: dict[str, float]) -> None:
+    (finding,) = found(running(*SAVES, line="drone.py:33", function="save", metrics=metrics))
+    assert (finding.id, finding.confidence, finding.title) == ("E07", "possible", "Writing files takes 50% of the time")
+    plays: tuple[Activity, ...] = ("other", "other", "environment", "data", "report", "forward", "backward", "optimizer")
+    assert not found(running(*plays, function="rollout", metrics=metrics))
+
+
+def test_checkpoints_of_a_policy_are_judged_as_any_other() -> None:
+    (finding,) = found(running("checkpoint", "checkpoint", "environment", "forward", "backward", "optimizer", metrics=REWARDS))
+    assert (finding.id, finding.title) == ("E07", "Checkpoints take 35% of the time")
+
+
 HEALTHY = {
+    "learns a policy, and saves now and then": running(
+        "files", *["environment", "forward", "backward", "optimizer"] * 2, metrics=REWARDS
+    ),
     "computes": running("forward", "backward", "optimizer", "data"),
     "evaluates now and then": running("forward", "backward", "evaluation"),
     "saves now and then": running("forward", "backward", "optimizer", "backward", "checkpoint"),
