@@ -1,4 +1,4 @@
-"""Twenty faults, most of which show from outside, and fourteen healthy programs that look odd.
+"""Nineteen faults, most of which show from outside, and fourteen healthy programs that look odd.
 
 Their author knew only the ids and titles of the rules, and no verdict. Each comment says what goes wrong, and what somebody
 with ps, top, py-spy and the printed output would see of it. What leaves no such trace has ``outside_trace=False``. The
@@ -43,12 +43,6 @@ PROGRAMS: tuple[Program, ...] = (
         2,
     ),
     # ---- faults: communication
-    # Stages are frozen when DDP wraps the model, and thawed later: DDP never averages their gradients. The loss falls.
-    Program(
-        _case("herbarium", ("C02", "C15"), acceptable=("C01", "C03"), outside_trace=False),
-        with_torchrun("herbarium"),
-        2,
-    ),
     # set_epoch is missing: each epoch has the same order, in which a rank sees the same half.
     Program(
         _case("coin-grades", ("C06",), outside_trace=False),

@@ -238,5 +238,8 @@ class Holdings:
     """Whether a wrapper that spreads models was called in some forward pass; None while too few were seen."""
     exchanges: bool | None = None
     """Whether DDP exchanged gradients in some backward pass, rather than being under no_sync; None while too few were seen."""
+    updated: tuple[int, int] | None = None
+    """How many tensors its only optimizer had updated when first seen, and how many by now, while its only model in DDP stayed
+    the same, and does not look for parameters that take no part; None if that is unknown."""
     lists: tuple[HeldList, ...] = ()
     """Its longest lists of tensors, by name; at most three."""

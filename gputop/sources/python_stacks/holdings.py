@@ -17,7 +17,7 @@ from gputop.whereabouts.records import HeldList, HeldLoader, HeldModels, Holding
 _EVALUATES = re.compile(
     r"val|test|eval|dev(?!ice)|hold_?out|infer|pred|query|calib|teacher|target|ema|reference|frozen", re.IGNORECASE
 )
-_LOADER, _MODULE, _TENSOR = "torch.DataLoader", "torch.Module", "torch.Tensor"
+_LOADER, _MODULE, _TENSOR, _OPTIMIZER = "torch.DataLoader", "torch.Module", "torch.Tensor", "torch.Optimizer"
 DDP = "torch.DistributedDataParallel"
 _REPLICATES = frozenset((DDP, "torch.FullyShardedDataParallel", "torch.FSDPModule"))
 _SPLITS = "torch.DataParallel"
@@ -48,16 +48,18 @@ class _Found(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What variables hold, and where the first model in DDP is."""
+    """What variables hold, where the first model in DDP is, and the only optimizer if that model is the only one in DDP."""
 
     holdings: Holdings
     ddp: int | None
+    optimizer: int | None
 
 
 def holdings(objects: Objects, variables: Iterable[Variable]) -> Found:
     """Return what the ``variables`` of the code around a backward pass or an optimizer step hold. Its memory must be open."""
     loaders: dict[int, _Found] = {}
     models: dict[int, _Found] = {}
+    optimizers: set[int] = set()
     epochs: list[int] = []
     lists: dict[int, HeldList] = {}
     engine = None
@@ -65,6 +67,8 @@ def holdings(objects: Objects, variables: Iterable[Variable]) -> Found:
         variable, kind = found
         if engine is None and any(map(_ENGINES.search, kind.bases)):
             engine = kind.name
+        if _OPTIMIZER in kind.bases:
+            optimizers.add(variable.at)
         if _LOADER in kind.bases:
             loaders.setdefault(variable.at, found)
         elif _MODULE in kind.bases and not kind.bases & _LOSSES:
@@ -81,7 +85,33 @@ def holdings(objects: Objects, variables: Iterable[Variable]) -> Found:
         max(epochs, default=None),
         lists=tuple(sorted(longest, key=lambda item: item.name)),
     )
-    return Found(held, next((place for place, found in models.items() if DDP in found.kind.bases), None))
+    wrapped = [place for place, found in models.items() if DDP in found.kind.bases]
+    return Found(held, next(iter(wrapped), None), optimizers.pop() if len(optimizers) == len(wrapped) == 1 else None)
+
+
+class Updated(NamedTuple):
+    """How many tensors an optimizer keeps state of, beside the only model in DDP."""
+
+    parts: tuple[int, ...]
+    """Where DDP, its reducer and the optimizer are, and how many groups of parameters that has: the same as long as nothing is
+    wrapped anew, and no parameter is added."""
+    tensors: int
+
+
+def updated(objects: Objects, ddp: int, optimizer: int) -> Updated | None:
+    """Return what an optimizer has updated; None if that is nothing, or if DDP looks for parameters that take no part."""
+    if DDP not in objects.kind(ddp).bases or _OPTIMIZER not in objects.kind(optimizer).bases:
+        return None
+    around, own = objects.attributes(ddp), objects.attributes(optimizer)
+    flags = [around.get(name) for name in ("find_unused_parameters", "static_graph")]
+    if any(flag is None or objects.value(flag) != 0 for flag in flags):
+        return None
+    reducer, groups, state = around.get("reducer"), own.get("param_groups"), own.get("state")
+    if reducer is None or groups is None or state is None or objects.kind(groups).name != "list":
+        return None
+    if objects.kind(state).name not in ("dict", "defaultdict") or not objects.length(state):
+        return None
+    return Updated((ddp, reducer, optimizer, objects.length(groups)), objects.length(state))
 
 
 def _with_attributes(objects: Objects, variables: Iterable[Variable]) -> Iterator[_Found]:

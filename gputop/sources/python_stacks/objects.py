@@ -148,7 +148,7 @@ class Objects:
         return value == 1
 
     def length(self, at: int) -> int:
-        """Return the length of the list at an address."""
+        """Return the length of the list or dictionary at an address."""
         return self._memory.word(at + _FIRST)
 
     def newest(self, at: int) -> int | None:

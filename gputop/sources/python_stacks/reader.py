@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from gputop.sources.python_stacks import symbols
-from gputop.sources.python_stacks.holdings import DDP, Variable, holdings
+from gputop.sources.python_stacks.holdings import DDP, Updated, Variable, holdings, updated
 from gputop.sources.python_stacks.layouts import GENERATOR, MARKERS, TAGS, Layout, layout
 from gputop.sources.python_stacks.lines import line_at
 from gputop.sources.python_stacks.memory import Memory, TornError
@@ -70,6 +70,7 @@ class StackReader:
         self._memory = Memory(pid)
         self._layout: Layout | None = None
         self._ddp: int | None = None
+        self._optimizer: int | None = None
         found = symbols.find(pid, _WANTED) if os.environ.get(OFF) != "0" else None
         if found is None:
             return
@@ -118,7 +119,7 @@ class StackReader:
         with self._memory:
             self._objects.begin()
             try:
-                found, self._ddp = holdings(self._objects, self._variables(known, is_own))
+                found, self._ddp, self._optimizer = holdings(self._objects, self._variables(known, is_own))
             except _TORN:
                 return None
         return found if found.models is not None or found.loader is not None else None
@@ -137,6 +138,22 @@ class StackReader:
             try:
                 is_there = DDP in self._objects.kind(self._ddp).bases
                 return self._objects.flag(self._ddp, "require_backward_grad_sync") if is_there else None
+            except _TORN:
+                return None
+
+    def read_updated(self) -> Updated | None:
+        """Return how many tensors the optimizer that ``read_holdings`` found has updated, beside the only model in DDP.
+
+        None if it found none, or several, if DDP looks for parameters that take no part, or if that cannot be read.
+
+        Raises:
+            OSError: the process is gone, or cannot be read any more.
+        """
+        if self._ddp is None or self._optimizer is None:
+            return None
+        with self._memory:
+            try:
+                return updated(self._objects, self._ddp, self._optimizer)
             except _TORN:
                 return None
 

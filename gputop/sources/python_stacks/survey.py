@@ -6,12 +6,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from gputop.sources.python_stacks.holdings import Updated
 from gputop.sources.python_stacks.reader import StackReader
 from gputop.whereabouts.activities import is_library
 from gputop.whereabouts.records import BACKWARD_MIN, FORWARD_MIN, Activity, Call, Holdings
 
 LOOK_S = 20.0
 """How often variables are looked at: it takes 20 times as long as a look at the stack (2 to 3 ms; the first 10 ms more)."""
+FAILED_MAX = 5
+"""So often it is tried again with the next look, because a stack often changes while it is read (our choice)."""
 _WRAPPERS = re.compile(
     r"/torch/nn/parallel/|/torch/distributed/(fsdp|_composable|pipelining|tensor)/|/torch/_dynamo/|/(deepspeed|fairscale|megatron"
     r"|colossalai|horovod|bagua)/"
@@ -26,8 +29,11 @@ class Survey:
         self._reader = reader
         self._held: Holdings | None = None
         self._due_s = 0.0
+        self._failed = 0
         self._forward = self._backward = 0
         self._is_wrapped = self._exchanges = False
+        self._first: Updated | None = None
+        self._updated: tuple[int, int] | None = None
 
     def look(self, calls: Sequence[Call], activity: Activity, now_s: float) -> Holdings | None:
         """Return what it holds. ``calls``: its stack now, which shows this ``activity``.
@@ -42,16 +48,28 @@ class Survey:
             self._forward += 1
             self._is_wrapped = any(_WRAPPERS.search(call.path) for call in calls)
         if activity in _TRAINS and now_s >= self._due_s:
-            self._due_s = now_s + LOOK_S
             self._held = self._reader.read_holdings(lambda path: not is_library(path)) or self._held
+            self._failed += self._held is None
+            self._due_s = now_s + (LOOK_S if self._held is not None or self._failed > FAILED_MAX else 0.0)
         if activity == "backward" and not self._exchanges:
             exchanges = self._reader.read_exchanges()
             self._backward += exchanges is not None
             self._exchanges = exchanges is True
+        if activity == "backward":  # within a step of the optimizer, only some tensors of the first one have their state
+            self._count(self._reader.read_updated())
         if self._held is None:
             return None
         return replace(
             self._held,
             calls_wrapper=self._is_wrapped if self._is_wrapped or self._forward >= FORWARD_MIN else None,
             exchanges=self._exchanges if self._exchanges or self._backward >= BACKWARD_MIN else None,
+            updated=self._updated,
         )
+
+    def _count(self, now: Updated | None) -> None:
+        """Note how many tensors the optimizer updates, and has updated when it was first seen, with the same DDP around."""
+        if now is None:
+            return
+        if self._first is None or self._first.parts != now.parts:
+            self._first = now
+        self._updated = self._first.tensors, now.tensors

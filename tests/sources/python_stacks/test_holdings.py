@@ -16,14 +16,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gputop.sources.python_stacks.holdings import Variable, holdings
+from gputop.sources.python_stacks.holdings import Updated, Variable, holdings
 from gputop.sources.python_stacks.layouts import layout
 from gputop.sources.python_stacks.memory import READS_MAX, Memory, TornError
 from gputop.sources.python_stacks.objects import Objects
 from gputop.sources.python_stacks.reader import StackReader
-from gputop.sources.python_stacks.survey import LOOK_S, Survey
+from gputop.sources.python_stacks.survey import FAILED_MAX, LOOK_S, Survey
 from gputop.whereabouts.activities import is_library
-from gputop.whereabouts.records import BACKWARD_MIN, FORWARD_MIN, Call, HeldList, HeldLoader, HeldModels, Holdings
+from gputop.whereabouts.records import BACKWARD_MIN, FORWARD_MIN, Activity, Call, HeldList, HeldLoader, HeldModels, Holdings
 from tests.pythons import SUPPORTED, python_of
 from tests.real_processes import eventually
 
@@ -229,6 +229,39 @@ def test_of_other_models_it_is_not(started: Callable[..., Any]) -> None:
     assert reader.read_exchanges() is None
 
 
+LEARNS = """\
+Optimizer, opt = of_torch("Optimizer"), None
+ddp = module(DDP, module=module(Net))
+ddp.find_unused_parameters, ddp.static_graph, ddp.reducer = False, False, object()
+opt = new(Optimizer, state=dict.fromkeys(range(3)), param_groups=[{}])
+"""
+
+
+@pytest.mark.parametrize("version", SUPPORTED)
+@pytest.mark.parametrize(
+    ("change", "tensors"),
+    [
+        ("", 3),
+        ("ddp.find_unused_parameters = True", None),
+        ("ddp.static_graph = True", None),
+        ("del ddp.reducer", None),
+        ("del ddp.static_graph", None),
+        ("opt.state = {}", None),
+        ("opt.state = 7", None),
+        ("second = new(Optimizer, state={1: 1}, param_groups=[{}])", None),
+        ("other = module(DDP, module=module(Net))", None),
+    ],
+)
+def test_how_many_tensors_an_optimizer_updates_beside_ddp_is_read(
+    version: str, change: str, tensors: int | None, started: Callable[..., Any]
+) -> None:
+    reader = reader_of(started(f"{CLASSES}{LEARNS}{change}\nwait()", python_of(version)))
+    assert reader.read_updated() is None, "it has not been found yet"
+    eventually(lambda: reader.read_holdings(lambda path: not is_library(path)), lambda held: held is not None, 0.01)
+    found = eventually(reader.read_updated, lambda found: (found is None) == (tensors is None), 0.01)
+    assert (None if found is None else found.tensors) == tensors
+
+
 TORCH = """\
 import time
 
@@ -311,6 +344,7 @@ class Kept(StackReader):
 
     def __init__(self, held: Holdings | None, exchanges: bool | None = None) -> None:
         self.held, self.exchanges, self.asked = held, exchanges, 0
+        self.updated: Updated | None = None
 
     def read_holdings(self, is_own: Callable[[str], bool]) -> Holdings | None:
         self.asked += 1
@@ -320,6 +354,9 @@ class Kept(StackReader):
 
     def read_exchanges(self) -> bool | None:
         return self.exchanges
+
+    def read_updated(self) -> Updated | None:
+        return self.updated
 
 
 OWN = Call("/home/user/train.py", 7, "main")
@@ -340,6 +377,16 @@ def test_variables_are_looked_at_while_a_step_computes_and_seldom() -> None:
     assert reader.asked == 2
 
 
+def test_a_first_look_that_fails_is_repeated_at_once_a_few_times() -> None:
+    reader = Kept(None)
+    survey = Survey(reader)
+    for second in range(20):
+        assert survey.look((OWN,), "backward", second / 2) is None
+    assert reader.asked == FAILED_MAX + 1
+    reader.held = HELD
+    assert survey.look((OWN,), "backward", LOOK_S + FAILED_MAX) == HELD
+
+
 def test_a_wrapper_is_called_or_not_only_after_enough_forward_passes() -> None:
     survey = Survey(Kept(HELD))
     for second in range(2 * FORWARD_MIN):
@@ -349,6 +396,24 @@ def test_a_wrapper_is_called_or_not_only_after_enough_forward_passes() -> None:
     assert [getattr(item, "calls_wrapper", "") for item in found] == [None] * (FORWARD_MIN - 1) + [False]
     assert getattr(survey.look(THROUGH, "forward", 22.0), "calls_wrapper", None) is True
     assert getattr(survey.look((OWN,), "forward", 23.0), "calls_wrapper", None) is True, "once is enough"
+
+
+def test_what_an_optimizer_updates_is_compared_with_what_it_updated_at_first_in_the_same_ddp() -> None:
+    reader = Kept(HELD)
+    survey = Survey(reader)
+
+    def looked(activity: Activity, updated: Updated | None) -> tuple[int, int] | None:
+        reader.updated = updated
+        found = survey.look((OWN,), activity, 1.0)
+        assert found is not None
+        return found.updated
+
+    assert looked("backward", None) is None
+    assert looked("optimizer", Updated((1, 2), 1)) is None, "only some tensors of its first step may have their state"
+    assert looked("backward", Updated((1, 2), 2)) == (2, 2)
+    assert looked("backward", Updated((1, 2), 9)) == (2, 9)
+    assert looked("backward", None) == (2, 9)
+    assert looked("backward", Updated((1, 3), 9)) == (9, 9), "it was wrapped anew"
 
 
 def test_ddp_exchanges_nothing_only_after_enough_backward_passes() -> None:

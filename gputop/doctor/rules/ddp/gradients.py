@@ -14,7 +14,7 @@ from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.ddp.alike import VALUES_MIN, separate_worlds
 from gputop.doctor.rules.ddp.by_hand import divides_by_hand, equal_losses
 from gputop.doctor.rules.ddp.on_purpose import may_be_meant, settings_differ
-from gputop.doctor.rules.ddp.variables import goes_unused, goes_without
+from gputop.doctor.rules.ddp.variables import goes_unused, goes_without, learns_later
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, SELDOM_S, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.shared import through_the_wrapper
@@ -33,6 +33,12 @@ _RIGHT_ORDER = """\
 model = Net().to(device)  # 1 move, convert the dtype, load weights, replace layers
 model = DDP(model, device_ids=[local_rank])  # 2 wrap
 optimizer = torch.optim.{optimizer}(model.parameters(), ...)  # 3 the optimizer last"""
+_THAWED = """\
+model = Net(); freeze(model)
+ddp = DDP(model, device_ids=[local_rank])
+# after each change of requires_grad, wrap it anew, on all ranks at the same step:
+thaw(model)
+ddp = DDP(model, device_ids=[local_rank])  # then the optimizer, or optimizer.add_param_group(...)"""
 _WRAP = """\
 local_rank = int(os.environ["LOCAL_RANK"])
 torch.cuda.set_device(local_rank)
@@ -133,9 +139,11 @@ C01 = Rule(
 
 
 def changed_after_wrapping(evidence: Evidence, group: RankGroup) -> Judgement:
-    """C02: parameters were replaced, or moved to another device or dtype, after DDP wrapped them."""
+    """C02: parameters were replaced, or moved to another device or dtype, after DDP wrapped them, or were thawed then."""
     if tracked.world(group) < 2:
         return None
+    if group.run is None:
+        return learns_later(evidence, group, _THAWED)
     ranks = tracked.ranks_of(group)
     for rank in ranks:
         fact = facts_of(rank).ddp
@@ -167,17 +175,22 @@ C02 = Rule(
     family="ddp",
     title="The model changed after DDP wrapped it",
     severities=("error",),
-    confidences=("certain",),
-    needs=("journal: ddp, model",),
+    confidences=("certain", "possible"),
+    needs=("journal: ddp, model", "/proc: variables"),
     every_s=SELDOM_S,
-    threshold="a wrapped parameter was replaced, or has another dtype or device than at wrapping",
+    threshold=(
+        "a wrapped parameter was replaced, or has another dtype or device than at wrapping",
+        "untracked, the only optimizer updates more tensors than when it was first seen, as many on each rank, while the only "
+        "model in DDP stays the same, without find_unused_parameters or static_graph (possible)",
+    ),
     hides=("C01", "C04"),
     mechanism=(
         "DDP keeps the parameters that it was given and averages their gradients. Each rank trains parameters on its own "
-        "if they were replaced or moved later."
+        "if they were replaced, moved or thawed later."
     ),
     signature="A parameter is not the one that DDP wrapped, or has another dtype or device than at wrapping.",
-    look_alike="Changed parameters that are frozen or that the script averages by hand.",
+    look_alike="Changed parameters that are frozen or that the script averages by hand; a model that is wrapped anew after it "
+    "was thawed.",
     fix="Build, move and convert the model first, then wrap it, then create the optimizer.",
     judge=changed_after_wrapping,
 )

@@ -1,5 +1,6 @@
-"""What the variables of untracked ranks show: a wrapper that is missing (C03), unused (C01) or off (C04), loaders that do not
-divide the data (C05) or never change its order (C06), BatchNorm over few rows (C10). Pure.
+"""What the variables of untracked ranks show: a wrapper that is missing (C03), unused (C01) or off (C04), parameters that it
+does not know (C02), loaders that do not divide the data (C05) or never change its order (C06), BatchNorm over few rows (C10).
+Pure.
 
 Variables show what a training holds, not what it does with it: whoever averages gradients or divides the data by hand holds the
 same. So most of it is only possible.
@@ -22,6 +23,7 @@ from gputop.whereabouts.records import BACKWARD_MIN, HeldLoader, HeldModels, Hol
 
 HOLD_S = 25.0
 """Longer than the time between two looks at variables."""
+THAWED_HOLD_S = 10.0
 LOOKS_S, LOOKS_MIN = 120.0, 20
 """How far back no rank may have been seen in a collective, and how many looks at each that must be (our choice)."""
 EPOCHS_LIKELY = 2
@@ -59,6 +61,35 @@ def goes_unused(evidence: Evidence, group: RankGroup) -> Judgement:
         "The script averages the gradients by hand (dist.all_reduce), so the weights stay equal.",
     )
     return Suspicion(finding, HOLD_S)
+
+
+def learns_later(evidence: Evidence, group: RankGroup, fix: str) -> Judgement:
+    """C02 from outside: the optimizer updates more tensors than at first, though each step uses all that DDP knows."""
+    ranks = _training(evidence, group)
+    counts = [(item, *item.held.updated) for item in ranks if item.held.updated is not None]
+    # A rank may have been seen only after it began to update more; then it updates as many as the others.
+    if not ranks or len(counts) < len(ranks) or len({now for _, _, now in counts}) > 1:
+        return None
+    rank, first, now = min(counts, key=lambda item: item[1])
+    if now <= first:
+        return None
+    finding = tracked.about(
+        group,
+        "C02",
+        "error",
+        "possible",
+        f"{words.count(now - first, 'tensor')} may have begun to learn after DDP wrapped the model: DDP does not average their "
+        "gradients",
+        [
+            _fact(rank, f"the optimizer has updated {words.count(now, 'tensor')}, and {first} when it was first seen", now),
+            _fact(rank, "the model is in the same DDP, without find_unused_parameters or static_graph", False),
+        ],
+        "DDP averages the gradients of the parameters that required some when it wrapped the model, and each step must use all "
+        "of these. What was frozen then and is thawed now learns on each rank alone.",
+        fix,
+        "The tensors that came later belong to something that exchanges its gradients in another way.",
+    )
+    return Suspicion(finding, THAWED_HOLD_S)
 
 
 def goes_without(evidence: Evidence, group: RankGroup, fix: str) -> Judgement:

@@ -299,8 +299,8 @@ E07 = Rule(
         f"{beside.TIMES_MIN} times in {beside.SPAN_S:.0f} s, or {beside.TIMES_LONG_MIN} times in up to "
         f"{beside.LONG_SPANS_S[-1]:.0f} s",
         f"by the same stacks: other work that neither trains nor prepares data takes {PAUSE_SHARE:.0%} in pauses of several "
-        f"looks, or metrics, files, drawing, logging or garbage {beside.WORK_SHARE:.0%} in any (possible); of a run that learns a "
-        "policy or plays in an environment, only what it writes",
+        f"looks, or metrics, files, drawing, logging or garbage {beside.WORK_SHARE:.0%} in any (possible); of a policy, or in "
+        "an environment, only what it writes",
         f"the same of a tracked run between its steps, of which {beside.WITHIN_SHARE:.0%} or less is outside their phases "
         "(possible)",
         f"a process of the run writes {bytes_text(int(WRITTEN_MIN_BYTES))}/s for {SPAN_S:.0f} s, and hardly reads, while steps "

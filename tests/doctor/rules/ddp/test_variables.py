@@ -73,6 +73,36 @@ def test_what_all_ranks_hold_is_possible_and_comes_first(rule: str, held: Holdin
     assert bool(early) == (rule == "C04"), "not before a second look, unless it stands for many"
 
 
+def thaws(first: int = 4, later: int = 12, ranks: tuple[int, ...] = (0, 1)) -> Held:
+    """The optimizer of these ranks updates more tensors from the 20th second on."""
+    return lambda rank, second: replace(WRAPPED, updated=(first, later if second >= 20 and rank in ranks else first))
+
+
+def test_parameters_that_learn_later_may_be_unknown_to_ddp() -> None:
+    finding = found(holding(thaws()), "C02")
+    assert finding is not None
+    assert (finding.severity, finding.confidence) == ("error", "possible")
+    assert finding.title == (
+        "8 tensors may have begun to learn after DDP wrapped the model: DDP does not average their gradients"
+    )
+    assert finding.evidence[0].text == "the optimizer has updated 12 tensors, and 4 when it was first seen"
+    assert "wrap it anew" in finding.fix
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        replace(WRAPPED, updated=(12, 12)),
+        WRAPPED,
+        thaws(ranks=(0,)),
+        lambda rank, second: replace(WRAPPED, updated=(4, 12) if 30 < second < 36 else (12, 12)),
+    ],
+    ids=["nothing is added", "unknown", "one rank alone", "wrapped anew soon afterwards"],
+)
+def test_what_learned_from_the_beginning_or_is_wrapped_anew_is_left_alone(held: Held | Holdings) -> None:
+    assert found(holding(held), "C02") is None
+
+
 def test_what_is_as_it_should_be_is_left_alone() -> None:
     assert not any(play(holding(WRAPPED), 80))
     assert not any(play(holding(lambda rank, second: replace(WRAPPED, epoch=1) if second > 5 else None), 80))
