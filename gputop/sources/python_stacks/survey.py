@@ -48,7 +48,7 @@ class Survey:
             self._forward += 1
             self._is_wrapped = any(_WRAPPERS.search(call.path) for call in calls)
         if activity in _TRAINS and now_s >= self._due_s:
-            self._held = self._reader.read_holdings(lambda path: not is_library(path)) or self._held
+            self._held = self._reader.read_holdings(_is_own) or self._held
             self._failed += self._held is None
             self._due_s = now_s + (LOOK_S if self._held is not None or self._failed > FAILED_MAX else 0.0)
         if activity == "backward" and not self._exchanges:
@@ -56,7 +56,7 @@ class Survey:
             self._backward += exchanges is not None
             self._exchanges = exchanges is True
         if activity == "backward":  # within a step of the optimizer, only some tensors of the first one have their state
-            self._count(self._reader.read_updated())
+            self._count()
         if self._held is None:
             return None
         return replace(
@@ -66,10 +66,18 @@ class Survey:
             updated=self._updated,
         )
 
-    def _count(self, now: Updated | None) -> None:
-        """Note how many tensors the optimizer updates, and has updated when it was first seen, with the same DDP around."""
+    def _count(self) -> None:
+        """Note how many tensors the optimizer updates, and had updated when it was first seen, with the same DDP around."""
+        now = self._reader.read_updated()
+        if now is not None and self._updated is not None and now.tensors > self._updated[1]:
+            # It may have been wrapped anew since its variables were looked at.
+            now = self._reader.read_updated() if self._reader.read_holdings(_is_own) is not None else None
         if now is None:
             return
         if self._first is None or self._first.parts != now.parts:
             self._first = now
         self._updated = self._first.tensors, now.tensors
+
+
+def _is_own(path: str) -> bool:
+    return not is_library(path)

@@ -345,11 +345,13 @@ class Kept(StackReader):
     def __init__(self, held: Holdings | None, exchanges: bool | None = None) -> None:
         self.held, self.exchanges, self.asked = held, exchanges, 0
         self.updated: Updated | None = None
+        self.anew: Updated | None = None
 
     def read_holdings(self, is_own: Callable[[str], bool]) -> Holdings | None:
         self.asked += 1
         assert is_own("/home/user/train.py")
         assert not is_own("/usr/lib/python3.11/queue.py")
+        self.updated, self.anew = self.anew or self.updated, None
         return self.held
 
     def read_exchanges(self) -> bool | None:
@@ -413,7 +415,12 @@ def test_what_an_optimizer_updates_is_compared_with_what_it_updated_at_first_in_
     assert looked("backward", Updated((1, 2), 2)) == (2, 2)
     assert looked("backward", Updated((1, 2), 9)) == (2, 9)
     assert looked("backward", None) == (2, 9)
-    assert looked("backward", Updated((1, 3), 9)) == (9, 9), "it was wrapped anew"
+    reader.held = None
+    assert looked("backward", Updated((1, 2), 11)) == (2, 9), "whether it was wrapped anew is unknown"
+    reader.held = HELD
+    assert looked("backward", Updated((1, 2), 11)) == (2, 11)
+    reader.anew = Updated((1, 3), 14)
+    assert looked("backward", Updated((1, 2), 14)) == (14, 14), "it was wrapped anew"
 
 
 def test_ddp_exchanges_nothing_only_after_enough_backward_passes() -> None:
