@@ -11,11 +11,12 @@ from gputop.doctor.facts.calls import wrapped_by
 from gputop.doctor.facts.ddp import divides_models
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings.finding import Fact, Finding
-from gputop.doctor.rules.ddp.alike import VALUES_MIN, same_losses
+from gputop.doctor.rules.ddp.alike import same_losses
 from gputop.doctor.rules.ddp.by_hand import divides_by_hand, equal_losses, may_divide
 from gputop.doctor.rules.ddp.on_purpose import settings_differ
 from gputop.doctor.rules.ddp.variables import EPOCHS_LIKELY, OWN_PART, keeps_its_order, reads_everything
 from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support.equal_losses import VALUES_MIN
 from gputop.doctor.rules.support.rule import SELDOM_S, Judgement, Rule, Suspicion
 from gputop.facts.setup import Loader, Sampler
 from gputop.frameworks import FRAMEWORKS

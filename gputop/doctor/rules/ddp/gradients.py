@@ -11,11 +11,12 @@ from gputop.doctor.facts.ddp import divides_models, exchanges, has_engine, passe
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact
-from gputop.doctor.rules.ddp.alike import VALUES_MIN, separate_worlds
+from gputop.doctor.rules.ddp.alike import separate_worlds
 from gputop.doctor.rules.ddp.by_hand import divides_by_hand, equal_losses
 from gputop.doctor.rules.ddp.on_purpose import may_be_meant, settings_differ
 from gputop.doctor.rules.ddp.variables import goes_unused, goes_without, learns_later
 from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support.equal_losses import VALUES_MIN
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, SELDOM_S, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.shared import through_the_wrapper
 from gputop.facts.parallel import Ddp

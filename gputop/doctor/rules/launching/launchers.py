@@ -19,7 +19,7 @@ from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.commands import filled
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.logs.meaning.refuted import REFUTED_BY
-from gputop.doctor.rules.ddp.alike import VALUES_MIN, copies_alike
+from gputop.doctor.rules.support.equal_losses import VALUES_MIN, copies_alike
 from gputop.doctor.rules.support.outputs import command_of, outputs_of, quoted
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.shared import has_group_threads
@@ -158,10 +158,10 @@ A18 = Rule(
     every_s=EVERY_SNAPSHOT,
     threshold=(
         f"processes with the same command and parent that start within {A18_START_S:.0f} s, world size 1 and no "
-        "collective threads: likely on one GPU or with equal configurations, otherwise possible; or, also with such threads, "
-        "each with a LOCAL_RANK of its own and a WORLD_SIZE of 1 (likely); also with a mask for each of them, if they print "
-        f"{VALUES_MIN} losses or more that are equal to the last digit (likely), or a launcher numbers them in variables that "
-        "torch does not read, and their variables hold no wrapper (possible)"
+        "collective threads: likely on one GPU or with equal configurations, otherwise possible",
+        "also with such threads, each with a LOCAL_RANK of its own and a WORLD_SIZE of 1 (likely)",
+        f"also with a mask for each, if they print {VALUES_MIN} losses or more that are equal to the last digit (likely), or a "
+        "launcher numbers them in variables that torch does not read, and their variables hold no wrapper (possible)",
     ),
     hides=("A01", "A02", "A07", "A16", "C03", "G03", "H03"),
     mechanism=(

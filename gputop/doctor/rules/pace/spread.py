@@ -14,7 +14,7 @@ from gputop.doctor.facts.model import parameters_by_device
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact
-from gputop.doctor.rules.ddp.as_objects import SURE_SHARE, passes_objects
+from gputop.doctor.rules.pace.as_objects import SURE_SHARE, passes_objects
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.at_a_call import LOOKS_MIN, SEEN_SHARE, SPAN_S
 from gputop.doctor.rules.support.rule import SELDOM_S, Judgement, Rule, Suspicion
