@@ -17,6 +17,7 @@ from gputop.tracking.printed.bars import Redraws
 from gputop.tracking.printed.headings import Headings
 from gputop.tracking.printed.lines import LINE_CHARACTERS, parse
 from gputop.tracking.printed.names import EVALUATION, Printed, is_evaluation, is_measured
+from gputop.tracking.printed.stages import stage_of
 from gputop.tracking.printed.tables import Tables
 from gputop.tracking.printed.trainer import bar_of, is_of_trainer
 
@@ -54,6 +55,7 @@ class Transcript:
         self._tables = Tables()
         self._redraws = Redraws()
         self._headings = Headings()
+        self._stage: dict[str, float] = {}
         self._base = 0
         self._step = 0
         self._last: Printed | None = None
@@ -111,6 +113,7 @@ class Transcript:
 
     def _take(self, plain: str) -> tuple[int, dict[str, float]] | None:
         self._headings.read(plain)
+        self._stage = stage_of(plain) or self._stage
         printed = self._tables.read(plain) or parse(plain)
         if printed is None:
             return None
@@ -123,7 +126,8 @@ class Transcript:
         redrawn = self._with_bars and self._redraws.is_redrawn(printed, plain)
         took = rates.whole_times(plain) if self._with_pace else {}
         values = {} if redrawn else {**took, **printed.metrics}
-        metrics = {**pace, **values, **({"epoch": self._epoch} if self._epoch is not None else {})}
+        epoch = {"epoch": self._epoch} if self._epoch is not None else {}
+        metrics = {**self._stage, **pace, **values, **epoch}
         if self._with_bars and is_of_trainer(printed):
             self._held = metrics
             return None

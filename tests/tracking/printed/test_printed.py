@@ -493,3 +493,19 @@ def test_the_summary_of_the_trainer_is_not_a_step() -> None:
     ]
     found = list(Transcript().feed("\n".join([*lines, ""]).encode()))
     assert [(step, "loss" in metrics) for step, metrics in found] == [(1, True), (2, True), (2, False)]
+
+
+@pytest.mark.parametrize(
+    ("heading", "stage"),
+    [
+        ("--- level 3 of 8: 5 shapes, noise 1.0", {"level": 3.0}),
+        ("==> Stage 2: longer sequences", {"stage": 2.0}),
+        ("[Phase 1/4] frozen backbone", {"phase": 1.0}),
+        ("Curriculum difficulty=0.35", {"difficulty": 0.35}),
+        ("task: 4", {"task": 4.0}),
+        ("the level of 5 m, and phase 90%", {}),
+        ("stage-2 weights of ckpt/level3", {}),
+    ],
+)
+def test_lines_below_a_stage_carry_it(heading: str, stage: dict[str, float]) -> None:
+    assert list(Transcript().feed(f"{heading}\nstep 10 loss 0.5\n".encode())) == [(10, {**stage, "loss": 0.5})]

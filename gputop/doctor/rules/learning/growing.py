@@ -12,6 +12,7 @@ from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.learning.harder import FALLS, JUMP, JUMPS_MIN, gets_harder
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.only_loss import STRETCHES_MIN, only_loss
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
@@ -66,7 +67,12 @@ def loss_grows(evidence: Evidence, group: RankGroup) -> Judgement:
         return None
     learned = best.mean <= LEARNED * start.mean
     grown = now >= EXPLODED * start.mean or (learned and now >= GROWN_FROM_START * start.mean)
-    intended = _begins_anew(series) or _raises_a_term(evidence, group, rank) or _acts_between_steps(evidence, group, rank)
+    intended = (
+        _begins_anew(series)
+        or _raises_a_term(evidence, group, rank)
+        or _acts_between_steps(evidence, group, rank)
+        or gets_harder(evidence, group, rank, series)
+    )
     sure = grown and not intended and not _falls_again(stretches)
     times = now / best.mean
     title = (
@@ -114,6 +120,8 @@ J02 = Rule(
         f"this is likely, unless the model is called without gradients between {ACTS_SHARE:.0%} of the steps, as in "
         "reinforcement learning, the run logs the growing weight of a term, its steps begin anew in each round, or the loss "
         f"has fallen steadily to {FALLS_AGAIN:.0%} of its peak",
+        "nor if the run states a level, a stage or a task that has risen, and the loss grows where one begins; or "
+        f"the loss has jumped {JUMPS_MIN} times, to {JUMP:g} times what it was, and fallen to {FALLS:.0%} between",
         f"that median is {BACK_AT_START:g} times the first (possible)",
         "only for a run with a single loss, or the sum of its losses, that is always positive and is not called an objective",
     ),
