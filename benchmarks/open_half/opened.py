@@ -10,6 +10,8 @@ from _strangers import ANY, Case
 
 _case = partial(Case, half="open")
 _ACCELERATE = (sys.executable, "-m", "accelerate.commands.launch", "--multi_gpu", "--num_processes=2", "--main_process_port=0")
+_FAILED = ("exception", "LOG", "G04", "child_failed", "elastic_exit", "gloo_peer", "cpp_terminate")
+"""What is said of a run that failed, without its cause."""
 
 PROGRAMS: tuple[Program, ...] = (
     # Words are cleaned with two hundred expressions in the collate function, by the process that trains.
@@ -225,5 +227,32 @@ PROGRAMS: tuple[Program, ...] = (
         _case("herbarium", ("C02", "C15"), acceptable=("C01", "C03")),
         with_torchrun("herbarium"),
         2,
+    ),
+    # Samples of a model of log lines: "out of memory", "loss nan" and "Xid" are what it has learned to write.
+    Program(_case("healthy-syslog-lm"), with_python("syslog_lm")),
+    # Anomaly detection was left on. Torch warns of it; a step of many small operations takes four times as long.
+    Program(
+        _case("stiff-odes", ("E05",)),
+        with_python("stiff_odes"),
+    ),
+    # 1729 samples in batches of 32: the last batch has one, which batch norm refuses. torchrun restarts it from the beginning.
+    Program(
+        _case("bearing-vibration", ("exception", ANY), r"more than 1 value|batch ?norm|last batch|drop_last", _FAILED),
+        ("bash", "bearing_vibration.sh"),
+    ),
+    # The advantage has the wrong sign: the policy learns to sail away. The printed return falls from -9 to -30.
+    Program(
+        _case("harbour-pilot", ("J06",)),
+        with_python("harbour_pilot"),
+    ),
+    # Labels are numbered by first appearance in each of two tables. Printed: accuracy 1.0, validation at that of guessing.
+    Program(
+        _case("alpine-flowers", ("J05",)),
+        with_python("alpine_flowers"),
+    ),
+    # The table is sorted by label, and the loader does not shuffle. Only means of epochs are printed.
+    Program(
+        _case("meter-readings", ("J04",), outside_trace=False),
+        with_python("meter_readings"),
     ),
 )

@@ -17,6 +17,7 @@ from gputop.tracking.printed.bars import Redraws
 from gputop.tracking.printed.headings import Headings
 from gputop.tracking.printed.lines import LINE_CHARACTERS, parse
 from gputop.tracking.printed.names import EVALUATION, Printed, is_evaluation, is_measured
+from gputop.tracking.printed.own_lines import OwnLines
 from gputop.tracking.printed.stages import stage_of
 from gputop.tracking.printed.tables import Tables
 from gputop.tracking.printed.trainer import bar_of, is_of_trainer
@@ -55,6 +56,7 @@ class Transcript:
         self._tables = Tables()
         self._redraws = Redraws()
         self._headings = Headings()
+        self._own = OwnLines()
         self._stage: dict[str, float] = {}
         self._base = 0
         self._step = 0
@@ -77,9 +79,7 @@ class Transcript:
             plain = strip_escapes(line[: 2 * LINE_CHARACTERS])[:LINE_CHARACTERS]
             if self._held is not None and plain.strip():
                 yield from self._release(bar_of(plain))
-            found = self._take(plain)
-            if found is not None:
-                yield found
+            yield from self._take(plain)
 
     def skip(self) -> None:
         """Discard the incomplete line: part of the output is skipped, and the next data fed starts a new line."""
@@ -111,17 +111,24 @@ class Transcript:
             self._step += 1
             self.counts_lines = True
 
-    def _take(self, plain: str) -> tuple[int, dict[str, float]] | None:
+    def _take(self, plain: str) -> Iterator[tuple[int, dict[str, float]]]:
         self._headings.read(plain)
         self._stage = stage_of(plain) or self._stage
-        printed = self._tables.read(plain) or parse(plain)
-        if printed is None:
-            return None
-        printed = self._headings.below(plain, printed)
+        printed = self._tables.read(plain)
+        if printed is None and (parsed := parse(plain)) is not None:
+            parsed = self._headings.below(plain, parsed)
+            for line, each in self._own.believed(plain, parsed):
+                yield from self._values(line, each)
+        elif printed is None:
+            self._own.note(plain)
+        else:
+            yield from self._values(plain, self._headings.below(plain, printed))
+
+    def _values(self, plain: str, printed: Printed) -> Iterator[tuple[int, dict[str, float]]]:
         if printed.epoch is not None:
             self._epoch, self._epochs = printed.epoch, printed.epochs or self._epochs
         if not printed.metrics:
-            return None
+            return
         pace = rates.paces(plain) if self._with_pace and not EVALUATION.match(plain) else {}
         redrawn = self._with_bars and self._redraws.is_redrawn(printed, plain)
         took = rates.whole_times(plain) if self._with_pace else {}
@@ -130,13 +137,13 @@ class Transcript:
         metrics = {**self._stage, **pace, **values, **epoch}
         if self._with_bars and is_of_trainer(printed):
             self._held = metrics
-            return None
+            return
         if printed.step is not None and printed.step < _STEP_MAX:
             self._count(printed, printed.step)
             self.counts_lines = False
         else:
             self._count_line(metrics)
-        return self._step, metrics
+        yield self._step, metrics
 
     def _count(self, printed: Printed, step: int) -> None:
         last, self._last = self._last, printed

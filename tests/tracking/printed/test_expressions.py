@@ -7,14 +7,14 @@ import re
 import pytest
 
 from gputop.tracking.own_output import shows_sign
-from gputop.tracking.printed import counts, headings, lines, names, rates, stages, tables
+from gputop.tracking.printed import counts, headings, lines, names, own_lines, rates, stages, tables
 from gputop.tracking.printed.lines import parse
 from gputop.tracking.printed.transcript import Transcript
 from tests.doctor.logs.backtracking import quadratic
 
 EXPRESSIONS = {
     f"{module.__name__.rpartition('.')[2]}.{name}": found
-    for module in (counts, headings, lines, names, rates, stages, tables)
+    for module in (counts, headings, lines, names, own_lines, rates, stages, tables)
     for name, found in vars(module).items()
     if isinstance(found, re.Pattern)
 }
