@@ -140,7 +140,7 @@ class UntrackedCurves:
                 continue
             if run_id not in before and len(self._followed) + len(self._stuck) >= RUNS_MAX:
                 continue
-            known[run.key] = self._followed[run_id] = before.get(run_id) or FollowedRun(run_id, explained=self._explained)
+            known[run.key] = self._followed[run_id] = before.get(run_id) or self._new(run_id)
         for run_id, followed in before.items():
             if run_id not in self._followed:
                 is_tracked = not followed.pids.isdisjoint(tracked)
@@ -153,6 +153,10 @@ class UntrackedCurves:
         with_text = [run_id for run_id, (followed, _) in recent if followed.error_texts][-ENDED_MAX:]
         self._ended = {run_id: item for run_id, item in recent if run_id in with_text or item[0].lingers}
         return known
+
+    def _new(self, run_id: str) -> FollowedRun:
+        ended = self._ended.get(run_id)
+        return FollowedRun(run_id, explained=self._explained, before=ended[0] if ended is not None else None)
 
 
 def _with_curves(run: ProcessRun, curves: Sequence[ProcessCurve]) -> ProcessRun:

@@ -20,6 +20,7 @@ from gputop.jobs.output.matches import READ_BYTES, Budget, of_run, rotated
 from gputop.snapshot import JobState, LogMatch
 from gputop.untracked.outputs import OutputFile
 from gputop.untracked.printed import PrintedLog
+from gputop.untracked.restarts import Ends
 
 FILES = 32
 """Maximum number of files read per run: two for each rank of a large node, and its launcher's."""
@@ -34,9 +35,10 @@ Text = tuple[LogScan, Observation]
 class OutputErrors:
     """The error texts of one run. ``matches`` is replaced as a whole, so that another thread may read it."""
 
-    def __init__(self, run_id: str) -> None:
-        """Nothing is read before ``read``."""
+    def __init__(self, run_id: str, ends: Ends | None = None) -> None:
+        """Nothing is read before ``read``. ``ends``: those of the run's starts before this one, if it was read before."""
         self.run_id = run_id
+        self.ends = ends or Ends()
         self.matches: tuple[LogMatch, ...] = ()
         self.identities: frozenset[tuple[int, int]] = frozenset()
         """Device and inode of the files and of the window: output that two runs share belongs to neither."""
@@ -98,9 +100,9 @@ class OutputErrors:
             now: seconds of a steady clock.
             ended: whether nothing writes the files any more.
         """
-        replaced = self._losses.update(pids, now)
+        replaced, are_all = self._losses.update(pids, now), self._losses.all_new
         if replaced:
-            self._restart()
+            self._restart(now if are_all else None)
         was_at_end = self.at_end
         self._read_files(ended)
         scans = self._scans()
@@ -111,10 +113,11 @@ class OutputErrors:
         if not lost:
             self._outlive(texts, now)
         _survive([(scan, item) for scan, item in texts if scan.tail.plain - item.plain > TAIL_LINES])
-        state = (lost, bool(pids), *((scan, scan.lines, scan.progress, len(scan.observations)) for scan in scans))
+        repeated = self.ends.repeated(now)
+        state = (lost, bool(pids), repeated, *((scan, scan.lines, scan.progress, len(scan.observations)) for scan in scans))
         if state != self._state:
             self._state = state
-            self.matches = self._judge(scans, alive=bool(pids), lost=lost)
+            self.matches = self._judge(scans, alive=bool(pids), lost=lost, repeated=repeated, now=now)
 
     def _scans(self) -> list[LogScan]:
         return [file.scan for file in self._files.values() if file.readable] + self._panes
@@ -132,10 +135,16 @@ class OutputErrors:
         for pane in self._panes if ended else ():
             pane.end()
 
-    def _judge(self, scans: list[LogScan], alive: bool, lost: bool) -> tuple[LogMatch, ...]:
+    def _judge(
+        self, scans: list[LogScan], alive: bool, lost: bool, repeated: Observation | None, now: float
+    ) -> tuple[LogMatch, ...]:
         root = explain(scans).root
         if root is not None and alive and root.followed:
             root = None
+        if root is not None and lost and not alive:
+            self.ends.note(self, root, now)
+        if root is None and repeated is not None:
+            root, lost = repeated, True
         hints = [item for file in self._files.values() for item in file.hints]
         others = hints + [item for scan in scans for item in scan.observations if item.pattern is not None]
         kept = [
@@ -147,11 +156,19 @@ class OutputErrors:
         state: JobState = "failed" if lost and (root is not None or consequence) else "running"
         return of_run(self.run_id, None, state, root, kept, unproven=True)
 
-    def _restart(self) -> None:
-        """Mark all texts as survived: a launcher that replaced the failed ranks has continued after them."""
+    def _restart(self, now: float | None) -> None:
+        """Mark all texts as survived: a launcher that replaced the failed ranks has continued after them.
+
+        ``now``: the time, if it has replaced all ranks.
+        """
+        if now is not None:
+            self._read_files(ended=False)
         for file in self._files.values():
             if file.at_end:
                 file.scan.end()
+        root = explain(self._scans()).root
+        if now is not None and root is not None:
+            self.ends.note(self, root, now)
         _survive([(scan, item) for scan in self._scans() for item in scan.observations])
 
     def _outlive(self, texts: list[Text], now: float) -> None:
@@ -178,6 +195,8 @@ class Losses:
         self.seen: frozenset[int] = frozenset()
         """All ranks seen so far. Replaced as a whole, so that another thread may read it."""
         self._outlived_s = outlived_s
+        self.all_new = False
+        """Whether none of the ranks alive was alive at the update before."""
         self._alive: frozenset[int] = frozenset()
         self._lost: dict[int, float] = {}
         self._progress: int | None = None
@@ -196,6 +215,7 @@ class Losses:
         """
         alive = frozenset(pids)
         new = alive - self.seen
+        self.all_new = bool(alive) and alive.isdisjoint(self._alive)
         for pid in sorted(self._alive - alive):
             self._lost[pid] = now
         replaced = list(self._lost)[: len(new)]

@@ -63,9 +63,16 @@ def next_search_s(found: bool, followed_s: float, took_s: float) -> float:
 class FollowedRun:
     """One run and what was read of its files so far."""
 
-    def __init__(self, run_id: str, *, explained: bool = True) -> None:
-        """``explained``: whether to search its output for error texts, too."""
+    def __init__(self, run_id: str, *, explained: bool = True, before: FollowedRun | None = None) -> None:
+        """Nothing is read before ``ask``.
+
+        Args:
+            run_id: the run.
+            explained: whether to search its output for error texts, too.
+            before: who followed it until its ranks were gone: its launcher has started others.
+        """
         self.run_id = run_id
+        self._before = before
         self.curves = RunCurves()
         self.failure: Exception | None = None
         self.connected: bool | None = None
@@ -223,7 +230,8 @@ class FollowedRun:
                 return  # nothing to read: do not import the known texts, which take 2 MiB
             from gputop.untracked.errors import OutputErrors
 
-            self.errors = OutputErrors(self.run_id)
+            before = self._before.errors if self._before is not None else None
+            self.errors, self._before = OutputErrors(self.run_id, before.ends if before is not None else None), None
         if self._to_judge:
             self.errors.follow(self._to_judge, run.started_at, self._as_found)
             self._to_judge = {}

@@ -241,6 +241,44 @@ def test_a_restart_of_all_ranks_forgives_what_ended_them(output: Output) -> None
     assert output.look(ended=True) == ()
 
 
+def start(output: Output, text: str, *pids: int) -> tuple[LogMatch, ...]:
+    """Play a start of these ranks that prints a text, and ends with it."""
+    output.look(*pids)
+    output.write(text)
+    output.look(*pids, after_s=10.0)
+    return output.errors.matches
+
+
+def test_an_error_that_ends_each_start_is_no_accident(output: Output) -> None:
+    """torchrun --max-restarts: ranks are alive nearly always, and never get further."""
+    for number in range(4):
+        start(output, STEPS + TRACEBACK, 4010 + number, 4020 + number)
+    found = output.look(4014, 4024)
+    assert [(match.line, match.where, match.job_state) for match in found] == [
+        ("KeyError: 'speaker-7'", "train.py:30 (main)", "failed")
+    ]
+    output.write(STEPS)
+    assert output.look(4014, 4024, after_s=5.0) == found
+    assert output.look(4014, 4024, after_s=100.0) == (), "this start has got further"
+
+
+def test_restarts_for_other_reasons_each_time_say_nothing(output: Output) -> None:
+    for number, key in enumerate(("KeyError: 'a'", "OSError: [Errno 5] Input/output error", "TimeoutError: no answer")):
+        start(output, STEPS + raised(key), 4010 + number, 4020 + number)
+    assert output.look(4014, 4024) == ()
+
+
+def test_starts_are_remembered_where_no_rank_is_seen_between_them(output: Output) -> None:
+    """The run is gone for a moment, and somebody else reads on."""
+    for number in range(3):
+        start(output, STEPS + TRACEBACK, 4010 + number, 4020 + number)
+        output.look(after_s=1.0)
+        before, output.errors = output.errors, OutputErrors("pid-4001-1", output.errors.ends)
+        output.errors.follow({0: (output_file(output.path),)}, time.time() - 100)
+        assert before.matches[0].job_state == "failed"
+    assert [match.line for match in output.look(4014, 4024)] == ["KeyError: 'speaker-7'"]
+
+
 def test_after_a_restart_a_later_error_is_explained(output: Output) -> None:
     output.write(STEPS + OOM)
     output.look(*RANKS)

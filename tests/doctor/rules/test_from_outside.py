@@ -11,8 +11,11 @@ import pytest
 from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.findings.finding import Finding
+from gputop.doctor.logs.patterns.pattern import HINT
+from gputop.doctor.logs.patterns.table import pattern_of
 from gputop.snapshot import DeviceUse, LogMatch, Snapshot, Workers
 from gputop.whereabouts.activities import Doing
+from tests.doctor.logs.samples import MATCHING
 from tests.doctor.scenes import outside as scenes
 from tests.doctor.scenes.base import Scene, play
 from tests.doctor.scenes.outside import always, taking_turns
@@ -50,6 +53,26 @@ def test_a_debugging_switch_that_is_printed_is_told_as_one_that_tracking_sees(pa
         assert (finding.confidence, finding.severity) == ("likely", "warning")
         assert finding.title == "Left on from debugging: anomaly detection"
         assert "detect_anomaly" in finding.fix
+
+
+ON_OTHER_MACHINES = ("nan_loss", "pl_notebook", "dp_imbalance")
+"""Values say more of a NaN than one line; the others count in a notebook or on several real GPUs, unlike this scene."""
+REMARKS = [(name, line) for name, line, _ in MATCHING if (row := pattern_of(name, line)) is not None and row[0].kind == HINT]
+
+
+@pytest.mark.parametrize(("name", "line"), [item for item in REMARKS if item[0] not in ON_OTHER_MACHINES])
+def test_what_a_log_says_is_said_while_its_run_is_watched(name: str, line: str) -> None:
+    row = pattern_of(name, line)
+    assert row is not None
+    cause = row[0].cause or name
+
+    def prints_it(second: int) -> Snapshot:
+        shot = scenes.computes(second)
+        return replace(shot, logs=(LogMatch(name, row[0].cause, line, shot.runs[0].run_id, None, 0, "train.log", 3),))
+
+    found = play(prints_it, 40)[-1]
+    assert cause in {item.id for item in found}
+    assert cause not in {item.id for item in play(scenes.computes, 40)[-1]}
 
 
 def test_files_that_are_flushed_in_each_step_hold_up_the_loop() -> None:

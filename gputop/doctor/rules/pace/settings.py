@@ -57,11 +57,12 @@ _OF_COLLECTIVES = ("TORCH_DISTRIBUTED", "TORCH_NCCL", "NCCL_")
 
 def left_on(evidence: Evidence, group: RankGroup) -> Judgement:
     """E05: switches that slow every run down or disable something are on."""
-    if not evidence.trains(group):
+    match = first_logged(evidence, group, "anomaly_mode") if not tracked.ranks_of(group) else None
+    # Only what trains turns anomaly detection on, whether or not its lines show a known metric.
+    if match is None and not evidence.trains(group):
         return None
     found = _in_environment(group)
     inside = _in_torch(group)
-    match = first_logged(evidence, group, "anomaly_mode") if not tracked.ranks_of(group) else None
     if not found and not inside and match is None:
         return None
     slows = any(switch.slows for switch, _ in found) or any(severe for _, _, severe in inside) or match is not None

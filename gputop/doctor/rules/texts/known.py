@@ -39,6 +39,23 @@ _UNLESS_EXPLAINED: Mapping[str, Callable[[Evidence], Mapping[str, Judgement]]] =
     "devices_busy": exclusive_mode,
 }
 """Texts with several causes, one of which has its own rule: they explain themselves if that rule does not apply."""
+_REMARKS = frozenset(
+    {
+        *("acc_p2p", "barrier_guess", "dp_gather_scalar", "fup_useless", "launch_deprecated", "loss_scale"),
+        *(
+            "no_accelerator",
+            "omp1",
+            "pin_no_accel",
+            "pl_gpu_unused",
+            "pl_workers",
+            "rdzv_address",
+            "rnn_flat",
+            "too_many_workers",
+        ),
+    }
+)
+"""Remarks that no other rule reads without a journal: of a run that lives, they say what they say of its log, but are only
+possible."""
 _JUDGED_WHILE_ALIVE = frozenset({"coll_mismatch", "oom_other_proc"})
 
 
@@ -48,6 +65,7 @@ def failed(evidence: Evidence) -> dict[str, Judgement]:
     for output in outputs_of(evidence):
         if output.survived:
             found |= _lasting(output)
+            found |= _remarks(output)
             continue
         match = output.matches[0]
         if match.cascade or match.pattern in JUDGED_ELSEWHERE:
@@ -76,6 +94,7 @@ LOG = Rule(
         "the first failure in the output of a failed run has a known text, or is an exception",
         "the output of a live run says that the disk or the quota is full (possible), or that a checkpoint was not loaded "
         "(likely)",
+        "the output of a live run contains a remark that is worth knowing (possible)",
     ),
     mechanism=(
         "Many failures have a fixed text. The first such text in a failed run's output is closest to the cause; those of "
@@ -98,8 +117,7 @@ def _of_its_own(output: Output, match: LogMatch) -> bool:
 
 def _lasting(output: Output) -> dict[str, Judgement]:
     """Judge a text that a live run survived, and that still holds: what it writes next fails, too."""
-    alive = output.group is not None or (output.run is not None and output.run.state in LIVE_STATES)
-    for match in output.matches if alive else ():
+    for match in output.matches if _is_alive(output) else ():
         row = pattern_of(match.pattern, match.line)
         if row is not None and row[0].lasting:
             finding = _finding(output, match, row)
@@ -107,6 +125,23 @@ def _lasting(output: Output) -> dict[str, Judgement]:
             as_it_is = row[0].kind == HINT and row[0].severity == "error"
             return {f"log:{output.subject}": Suspicion(finding if as_it_is else soften(output, finding))}
     return {}
+
+
+def _remarks(output: Output) -> dict[str, Judgement]:
+    """Judge what is worth knowing in the output of a live run; the rules know more of one that has a journal."""
+    found: dict[str, Judgement] = {}
+    is_tracked = output.group is not None and output.group.run is not None
+    for match in output.matches if _is_alive(output) and not is_tracked else ():
+        row = pattern_of(match.pattern, match.line) if match.pattern in _REMARKS else None
+        if row is not None and row[0].kind == HINT:
+            finding = replace(_finding(output, match, row), confidence="possible")
+            severity = "warning" if finding.severity == "error" else finding.severity
+            found.setdefault(f"log:{output.subject}:{match.pattern}", Suspicion(replace(finding, severity=severity)))
+    return found
+
+
+def _is_alive(output: Output) -> bool:
+    return output.group is not None or (output.run is not None and output.run.state in LIVE_STATES)
 
 
 def _judge(output: Output, match: LogMatch) -> Judgement:
