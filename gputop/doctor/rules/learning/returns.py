@@ -17,6 +17,10 @@ VALUES_MIN = 24
 """With fewer values, returns say too little (our choice)."""
 FIRST = 2
 """A policy with a wrong sign gets worse from its first updates on: so many means show where it began (our choice)."""
+PARTS = 12
+"""Where single returns vary too much for that, the first of so many parts does (our choice)."""
+HIGHER = 0.1
+"""No later part is above it by more than this share of the fall (our choice)."""
 DROP = 0.3
 """The second half of the course is lower than its beginning by this share (our choice)."""
 SPREADS = 3.0
@@ -67,9 +71,9 @@ J06 = Rule(
     needs=("journal: returns or rewards, else its files or output",),
     every_s=RARELY_S,
     threshold=(
-        f"of {VALUES_MIN} or more returns, the second half is below the first {FIRST} means: by {DROP:.0%} of the larger one, "
-        f"and by {SPREADS:g} of its standard deviations",
-        "no mean is above those at the beginning",
+        f"of {VALUES_MIN} or more returns, the second half is below the first {FIRST} means, or the first of {PARTS} parts: by "
+        f"{DROP:.0%} of the larger one, and by {SPREADS:g} of its standard deviations",
+        f"no mean is above those at the beginning, or no part by {HIGHER:.0%} of the fall",
     ),
     estimated=True,
     mechanism="A gradient with the wrong sign makes the rewarded actions rarer.",
@@ -82,10 +86,15 @@ J06 = Rule(
 
 def _fall(course: Course) -> tuple[float, float] | None:
     """Return the highest mean at the beginning, and that of the second half, of a course that has fallen and never rose."""
-    first, rest, half = course.means[:FIRST], course.means[FIRST:], course.means[len(course.means) // 2 :]
-    if course.values < VALUES_MIN or len(half) < 3 * FIRST:
+    means = course.means
+    if course.values < VALUES_MIN or len(means) < 6 * FIRST:
         return None
-    start, end = max(first), units.mean(half)
-    if start - end < DROP * max(abs(start), abs(end)) or min(first) - end < SPREADS * statistics.pstdev(half):
-        return None
-    return (start, end) if max(half) < min(first) and max(rest) <= start else None
+    end, spread = units.mean(means[len(means) // 2 :]), statistics.pstdev(means[len(means) // 2 :])
+    parts = [units.mean(means[at * len(means) // PARTS : (at + 1) * len(means) // PARTS]) for at in range(PARTS)]
+    for course_of, first, higher in ((means, FIRST, 0.0), (parts, 1, HIGHER)):
+        begin, rest, half = course_of[:first], course_of[first:], course_of[len(course_of) // 2 :]
+        start = max(begin)
+        is_far = start - end >= DROP * max(abs(start), abs(end)) and min(begin) - end >= SPREADS * spread
+        if is_far and max(half) < min(begin) and max(rest) <= start + higher * (start - end):
+            return start, end
+    return None

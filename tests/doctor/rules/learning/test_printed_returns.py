@@ -1,0 +1,36 @@
+"""Returns as people print them, where single ones vary: one that falls is a finding, one that rises or only varies is none."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gputop.cli.doctor.logs import explain_logs
+
+LINES: dict[str, Callable[[int, float], str]] = {
+    "an agent's episodes": lambda at, value: f"episode {128 * at:6d}  return {value:8.2f}  loss +0.31  entropy 1.6",
+    "Stable-Baselines3 in one line": lambda at, value: f"| rollout/ep_rew_mean: {value:.3g} | total_timesteps: {2048 * at} |",
+    "CleanRL": lambda at, value: f"global_step={400 * at}, episodic_return={value:.1f}",
+    "JSON": lambda at, value: f'{{"iteration": {at}, "episode_reward_mean": {value:.3f}}}',
+}
+COURSES: dict[str, tuple[Callable[[float], float], bool]] = {
+    "falls all the time": (lambda done: -9 - 20 * done, True),
+    "falls from a good start and stays": (lambda done: 9 + 40 * max(0.0, 1 - 4 * done), True),
+    "rises": (lambda done: -30 + 20 * done, False),
+    "varies": (lambda done: -20.0, False),
+    "rises before it falls": (lambda done: -20 + 30 * done if done < 0.4 else -8 - 40 * (done - 0.4), False),
+}
+
+
+@pytest.mark.parametrize("line", LINES)
+@pytest.mark.parametrize("course", COURSES)
+@pytest.mark.parametrize("seed", range(2))
+def test_a_return_that_falls_is_seen_among_returns_that_vary(line: str, course: str, seed: int, tmp_path: Path) -> None:
+    rng = random.Random(seed)
+    value_of, falls = COURSES[course]
+    log = tmp_path / "train.log"
+    log.write_text("\n".join(LINES[line](at, value_of(at / 80) + rng.gauss(0, 0.9)) for at in range(1, 81)) + "\n")
+    assert ("J06" in {item.id for item in explain_logs([str(log)])[0]}) is falls
