@@ -1,8 +1,9 @@
-"""An evaluation that does not follow the training loss as it falls: it gives the same value each time, or one that stays far
-above (J05)."""
+"""An evaluation that does not follow the training loss as it falls: it gives the same value each time, stays far above, or is
+never better than the first training loss (J05)."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 
@@ -27,6 +28,14 @@ FAR, FAR_TIMES_MIN = 100.0, 6
 STAYS = 0.9
 """The second half of such losses is at least this share of the first half: a sum over the data set falls with the training
 loss (our choice)."""
+LEARNED = 0.3
+"""The training loss has fallen to this share of its initial value: a model that overfits has learned something before."""
+NO_BETTER, ALONE = 0.95, 2.0
+"""A loss of evaluations that is never below so many times the highest training loss is no better than at first; the second
+where no score such as an accuracy confirms it (our choice)."""
+BY_CHANCE, HARDLY = 1.7, 1.3
+"""A score that is always below so many times what guessing yields, and hardly rises, is no better (our choice). A classifier
+that guesses has a loss of -log of that."""
 DIGITS_MIN = 4
 """A printed value with fewer digits may be equal by rounding (our choice)."""
 SEEN_FROM_STEP = 50
@@ -58,6 +67,8 @@ _SCORES = frozenset(
 )
 _KEPT = frozenset(("best", "max", "min", "highest", "lowest", "target", "baseline", "threshold", "last", "previous"))
 """Words for values that stay on purpose until a better one comes."""
+_PERCENT = "_percent"
+"""Ends the name of what was printed with "%"."""
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -82,7 +93,13 @@ def evaluation_stands(evidence: Evidence, group: RankGroup) -> Judgement:
         return Suspicion(_same_each_time(group, still, training), HOLD_S)
     highest = max(stretch.mean for stretch in stretches)
     far = next((course for course in evaluations if _stays_far(course, highest)), None)
-    return None if far is None else Suspicion(_far_above(group, far, highest, training), HOLD_S)
+    if far is not None:
+        return Suspicion(_far_above(group, far, highest, training), HOLD_S)
+    scores = [course for course in evaluations if _is_score(course)]
+    if now > LEARNED * start or not all(_is_guessing(score, highest) for score in scores):
+        return None
+    above = next((course for course in evaluations if _is_no_better(course, highest, bool(scores))), None)
+    return None if above is None else Suspicion(_no_better(group, above, scores, highest, training), HOLD_S)
 
 
 def _same_each_time(group: RankGroup, still: Sequence[Course], training: Fact) -> Finding:
@@ -125,6 +142,32 @@ def _far_above(group: RankGroup, course: Course, highest: float, training: Fact)
     )
 
 
+def _no_better(group: RankGroup, course: Course, scores: Sequence[Course], highest: float, training: Fact) -> Finding:
+    low, high = units.metric(course.lowest), units.metric(course.highest)
+    facts = [
+        Fact(f"{item.name} was {units.metric(item.lowest)} to {units.metric(item.highest)}", item.highest, item.source)
+        for item in scores[:2]
+    ]
+    return tracked.about(
+        group,
+        "J05",
+        "warning",
+        "possible",
+        f"{course.name} has never been below {units.metric(highest)}, the highest training loss, and does not fall with it",
+        [
+            Fact(f"{course.name} was {low} to {high} in {course.values} evaluations", course.lowest, course.source),
+            training,
+            *facts,
+        ],
+        "A model that overfits has learned something about other data, too, before it learns by heart. This one has not: the "
+        "labels of the two data sets may be numbered in different ways, their inputs prepared in different ways, or the labels "
+        "do not belong to the inputs.",
+        "print(train_set.classes == val_set.classes, train_set.class_to_idx == val_set.class_to_idx)  # the same numbers?\n"
+        "evaluate(model.eval(), train_set)  # with the evaluation's code: as good as the training?",
+        "The evaluation's data is meant to be of another kind, or the model learns by heart from its first steps on.",
+    )
+
+
 J05 = Rule(
     id="J05",
     order=1708,
@@ -145,11 +188,14 @@ J05 = Rule(
         "0, 1 and 100 do not count, nor what is called the best or a target",
         f"or the loss of {FAR_TIMES_MIN} evaluations was always {FAR:.0f} times the highest training loss, and its second half "
         f"is {STAYS:.0%} of the first or more (possible)",
+        f"or the training loss has fallen to {LEARNED:.0%}, and the loss of {FAR_TIMES_MIN} evaluations was never below the "
+        f"highest training loss, nor fell; each score is below {BY_CHANCE:g} times that of guessing, and does not rise, or the "
+        f"loss is {ALONE:g} times the highest (possible)",
     ),
     estimated=True,
     mechanism=(
         "The evaluated model is not the trained one: an average of weights that is never written back, a copy made before the "
-        "training, or an old checkpoint. Or its data is not scaled, normalized or encoded like that of the training."
+        "training, or an old checkpoint. Or its data is not scaled, normalized, encoded or labeled like that of the training."
     ),
     signature="The training loss falls, and the validation's loss is the same after each epoch, or stays far above it.",
     look_alike="An accuracy that is 1 or 0; the best value so far; a validation loss that hardly moves, but moves; a loss that "
@@ -176,8 +222,34 @@ def _stays_far(course: Course, highest: float) -> bool:
         return False
     if course.values < FAR_TIMES_MIN or len(course.means) < 2 or course.lowest < FAR * highest:
         return False
+    first, second = _halves(course)
+    return second >= STAYS * first
+
+
+def _is_no_better(course: Course, highest: float, confirmed: bool) -> bool:
+    """Return whether a loss was never better than at first; ``confirmed``: whether scores are no better than guessing."""
+    if _LOSSES.isdisjoint(_WORD.findall(course.name.lower())) or course.values < FAR_TIMES_MIN or len(course.means) < 2:
+        return False
+    first, second = _halves(course)
+    return course.lowest >= (NO_BETTER if confirmed else ALONE) * highest and second >= first
+
+
+def _is_score(course: Course) -> bool:
+    return not _SCORES.isdisjoint(_WORD.findall(course.name.lower()))
+
+
+def _is_guessing(course: Course, highest: float) -> bool:
+    """Return whether a score never got far above that of a model which guesses, and whose loss is the highest one."""
+    chance = math.exp(-highest) * (100.0 if course.name.endswith(_PERCENT) or course.highest > 1 else 1.0)
+    if course.values < FAR_TIMES_MIN or len(course.means) < 2 or course.highest > BY_CHANCE * chance:
+        return False
+    first, second = _halves(course)
+    return second <= HARDLY * first
+
+
+def _halves(course: Course) -> tuple[float, float]:
     half = len(course.means) // 2
-    return units.mean(course.means[half:]) >= STAYS * units.mean(course.means[:half])
+    return units.mean(course.means[:half]), units.mean(course.means[half:])
 
 
 def _is_telling(course: Course) -> bool:

@@ -1,0 +1,76 @@
+"""An evaluation that is never better than an untrained model, beside one that overfits: labels or inputs do not match."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gputop.cli.doctor.logs import explain_logs
+
+Values = tuple[float, float, float, float]
+"""The loss and the accuracy of the training, and of the evaluation."""
+LINES: dict[str, Callable[[int, Values], str]] = {
+    "Keras": lambda epoch, v: (
+        f"Epoch {epoch} - loss: {v[0]:.4f} - accuracy: {v[1]:.4f} - val_loss: {v[2]:.4f} - val_accuracy: {v[3]:.4f}"
+    ),
+    "percents": lambda epoch, v: (
+        f"epoch {epoch:03d} | train loss {v[0]:.3f} | train acc {100 * v[1]:.1f}% | test loss {v[2]:.3f} "
+        f"| test acc {100 * v[3]:.1f}%"
+    ),
+    "JSON": lambda epoch, v: json.dumps({"epoch": epoch, "train_loss": v[0], "eval/loss": v[2], "eval/top1": v[3]}),
+    "the loss alone": lambda epoch, v: (
+        f"epoch {epoch}: loss={v[0]:.4f} valid_loss={2 * v[2] - 2.3 if v[2] > 2.3 else v[2]:.4f}"
+    ),
+}
+
+
+def learned(epoch: int) -> float:
+    return math.exp(-epoch / 4)
+
+
+COURSES: dict[str, tuple[Callable[[int, random.Random], Values], bool]] = {
+    "labels that do not match": (
+        lambda epoch, rng: (2.3 * learned(epoch), 1 - 0.9 * learned(epoch), 2.8 + 0.4 * epoch, 0.1 + 0.03 * rng.random()),
+        True,
+    ),
+    "overfits, and knew more before": (
+        lambda epoch, rng: (2.3 * learned(epoch), 1 - 0.9 * learned(epoch), 1.9 + 0.04 * epoch, 0.34 + 0.03 * rng.random()),
+        False,
+    ),
+    "overfits, with a score that has risen": (
+        lambda epoch, rng: (
+            2.3 * learned(epoch),
+            1 - 0.9 * learned(epoch),
+            2.6 + 0.03 * epoch,
+            0.45 - 0.3 * learned(epoch / 2),
+        ),
+        False,
+    ),
+    "learns": (
+        lambda epoch, rng: (
+            2.3 * learned(epoch),
+            1 - 0.9 * learned(epoch),
+            0.3 + 2 * learned(epoch),
+            0.9 - 0.8 * learned(epoch),
+        ),
+        False,
+    ),
+    "has not learned yet": (lambda epoch, rng: (2.3 - 0.01 * epoch, 0.12, 2.31, 0.11), False),
+}
+
+
+@pytest.mark.parametrize("line", LINES)
+@pytest.mark.parametrize("course", COURSES)
+def test_an_evaluation_that_only_guesses_while_the_training_learns(line: str, course: str, tmp_path: Path) -> None:
+    rng = random.Random(1)
+    values_of, found = COURSES[course]
+    log = tmp_path / "train.log"
+    log.write_text("\n".join(LINES[line](epoch, values_of(epoch, rng)) for epoch in range(1, 25)) + "\n")
+    said = {item.id: item for item in explain_logs([str(log)])[0]}
+    assert ("J05" in said) is found
+    assert not found or "has never been below" in said["J05"].title
