@@ -266,6 +266,8 @@ class ProcessRun:
     """The script with its arguments; empty if it is not known."""
     run_id: str | None = None
     """The run in ``Snapshot.runs`` that contains its curve; None while no curve is known."""
+    output_id: str | None = None
+    """The ``run_id`` of the texts in its output (``Snapshot.logs``), whether or not a curve is known; None until it is read."""
     outputs: tuple[str, ...] = ()
     """The files from which that curve is read; of a run that has ended without a curve, those that it printed to."""
     curves: tuple[ProcessCurve, ...] = ()

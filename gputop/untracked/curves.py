@@ -99,9 +99,7 @@ class UntrackedCurves:
                 process_runs.append(run)
                 continue
             curves = _curves_of(followed_run, run, claims, owned, runs, points)
-            seen = followed_run.connected, followed_run.curves.repeated
-            if seen != (run.connected, run.repeated):
-                run = replace(run, connected=seen[0], repeated=seen[1])
+            run = followed_run.completed(run)
             process_runs.append(_with_curves(run, curves))
         self._over.see(process_runs, runs, known, tracked)
         logs = self._logs(claims)

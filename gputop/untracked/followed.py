@@ -10,11 +10,12 @@ import os
 import threading
 import time
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gputop.groups import DEAD_STATES
-from gputop.process import ProcessRun
+from gputop.process import ProcessRun, Repeated
 from gputop.snapshot import LogMatch
 from gputop.sources.host import procfs
 from gputop.untracked.outputs import OutputFile, files_of, log_files
@@ -80,6 +81,7 @@ class FollowedRun:
         self.errors: OutputErrors | None = None
         """None until the first turn, which is short, is over: importing the modules that judge texts takes long."""
         self._explained = explained
+        self._completed: tuple[ProcessRun, tuple[bool | None, Repeated | None, str], ProcessRun] | None = None
         self._due_s = 0.0
         self._first_s: float | None = None
         self._pane_due_s = 0.0
@@ -123,6 +125,14 @@ class FollowedRun:
     def pids(self) -> frozenset[int]:
         """All ranks seen since error texts are searched for."""
         return self.errors.pids if self.errors is not None else frozenset()
+
+    def completed(self, run: ProcessRun) -> ProcessRun:
+        """Return the run with what only its follower knows: the same record as before if nothing is new."""
+        known = self.connected, self.curves.repeated, self.run_id
+        if self._completed is None or self._completed[0] is not run or self._completed[1] != known:
+            now = replace(run, connected=known[0], repeated=known[1], output_id=known[2])
+            self._completed = run, known, now
+        return self._completed[2]
 
     def ask(self, run: ProcessRun, tracked: Collection[int]) -> None:
         """Request a turn and return at once. There is none while no file is known and no search is due."""

@@ -216,10 +216,12 @@ def test_files_of_other_runs_give_no_curve(trainings: Trainings, tmp_path: Path)
     (here / "logs.csv").symlink_to(other / "lightning_logs" / "version_0" / "metrics.csv")
     (here / "data.csv").write_text("image,label\na.png,3\n")
     reader, run = UntrackedCurves(), run_of(pid)
+    first = reader.poll([run]).process_runs[0]
+    assert first.run_id is None
     for _ in range(3):
         found = reader.poll([run])
         assert found.runs == ()
-        assert found.process_runs[0] is run, "another record would be compared and sent"
+        assert found.process_runs[0] is first, "another record would be compared and sent"
 
 
 def test_a_file_that_two_runs_may_write_is_shown_as_one_of_either(trainings: Trainings, tmp_path: Path) -> None:

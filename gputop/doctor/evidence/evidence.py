@@ -185,11 +185,12 @@ class Evidence:
         if self.snapshot is None or not self.snapshot.logs:
             return ()
         run = group.shown.run_id if group.run_id is None and group.shown is not None else group.run_id
+        names = {run, group.output_id} - {None}
         groups = {run, *(p.environment.gputop_job_id for p in group.processes if p.environment is not None)} - {None}
         return tuple(
             match
             for match in self.snapshot.logs
-            if (match.run_id is not None and match.run_id == run) or (match.job_id is not None and match.job_id in groups)
+            if match.run_id in names or (match.job_id is not None and match.job_id in groups)
         )
 
     def communicators(self, group: RankGroup) -> tuple[Communicator, ...]:

@@ -65,6 +65,9 @@ class RankGroup:
     shown: Run | None = None
     """For a group without a journal: the metrics in its files or output. Nothing else: no facts that a rank reports."""
 
+    output_id: str | None = None
+    """For such a group: the ``run_id`` of the texts in its output."""
+
     run_id: str | None = field(init=False, default=None)
     """The run's id; None for a group without a journal."""
     live_ranks: tuple[Rank, ...] = field(init=False, default=(), repr=False)
@@ -150,6 +153,7 @@ class RankGroups:
                 continue
             if run.state != "finished" and any(_here(rank, snapshot) for rank in run.ranks):
                 listed.setdefault(f"run:{run.run_id}", [])
+        outputs = {rank.pid: item.output_id for item in snapshot.process_runs if item.output_id for rank in item.ranks}
         real = tuple(sorted((d for d in snapshot.devices if d.kind == "gpu" and d.state != "lost"), key=lambda d: d.index))
         fake = tuple(sorted((d for d in snapshot.devices if d.kind == "virtual"), key=lambda d: d.index))
         machine = snapshot.host.hostname, [(d.uuid, d.index) for d in real], [(d.uuid, d.index) for d in fake]
@@ -166,7 +170,10 @@ class RankGroups:
                     group = _group(key, processes, basis.run, snapshot, real, fake)
                 self._known[key] = basis, group
                 curve = next((shown[process.pid] for process in processes if process.pid in shown), None)
-                groups.append(replace(group, shown=curve) if curve is not None and group.run is None else group)
+                output = next((outputs[process.pid] for process in processes if process.pid in outputs), None)
+                if group.run is None and (curve is not None or output is not None):
+                    group = replace(group, shown=curve, output_id=output)
+                groups.append(group)
             except Exception as error:  # noqa: BLE001 - one bad group must not stop the others
                 lost(error)
         return tuple(group for group in groups if group.members)

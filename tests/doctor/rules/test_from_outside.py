@@ -61,18 +61,29 @@ REMARKS = [(name, line) for name, line, _ in MATCHING if (row := pattern_of(name
 
 
 @pytest.mark.parametrize(("name", "line"), [item for item in REMARKS if item[0] not in ON_OTHER_MACHINES])
-def test_what_a_log_says_is_said_while_its_run_is_watched(name: str, line: str) -> None:
+@pytest.mark.parametrize("curve", ["in its output", "in its files", "unknown"])
+def test_what_a_log_says_is_said_while_its_run_is_watched(name: str, line: str, curve: str) -> None:
+    """Whether or not the output shows a metric that is known."""
     row = pattern_of(name, line)
     assert row is not None
     cause = row[0].cause or name
 
-    def prints_it(second: int) -> Snapshot:
+    def watched(second: int, *logs: LogMatch) -> Snapshot:
         shot = scenes.computes(second)
-        return replace(shot, logs=(LogMatch(name, row[0].cause, line, shot.runs[0].run_id, None, 0, "train.log", 3),))
+        (run,), (found,) = shot.runs, shot.process_runs
+        other = "pid-4000-1-c0ffee" if curve == "in its files" else run.run_id
+        shown = None if curve == "unknown" else other
+        return replace(
+            shot,
+            runs=(replace(run, run_id=other),) if shown else (),
+            points=tuple(replace(item, run_id=other) for item in shot.points) if shown else (),
+            process_runs=(replace(found, run_id=shown, output_id="pid-4000-1"),),
+            logs=logs,
+        )
 
-    found = play(prints_it, 40)[-1]
-    assert cause in {item.id for item in found}
-    assert cause not in {item.id for item in play(scenes.computes, 40)[-1]}
+    match = LogMatch(name, row[0].cause, line, "pid-4000-1", None, 0, "train.log", 3, job_state="running")
+    assert cause in {item.id for item in play(lambda second: watched(second, match), 20)[-1]}
+    assert cause not in {item.id for item in play(watched, 20)[-1]}
 
 
 def test_files_that_are_flushed_in_each_step_hold_up_the_loop() -> None:

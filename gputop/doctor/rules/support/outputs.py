@@ -154,7 +154,10 @@ def _is_history(run: Run, latest: dict[tuple[str, ...], float], now: float) -> b
 
 
 def _launches(group: RankGroup) -> set[str | None]:
-    return {process.environment.gputop_job_id for process in group.processes if process.environment is not None}
+    """Return the ids of a group's texts: of the job that started it, and of the output that is read."""
+    return {group.output_id} | {
+        process.environment.gputop_job_id for process in group.processes if process.environment is not None
+    }
 
 
 def _exceptions(ranks: Iterable[Rank], run_id: str, known: set[str]) -> list[LogMatch]:
