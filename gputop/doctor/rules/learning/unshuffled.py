@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Sequence
 from statistics import fmean, median
 from typing import NamedTuple
@@ -13,7 +14,7 @@ from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings.finding import Fact
-from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.only_loss import only_loss
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
 from gputop.snapshot import Rank
@@ -26,6 +27,12 @@ BACK = 0.3
 """They are at least this share of the loss with which the run began: near 0, a small change is many times the loss."""
 JUMPS_MIN = 5
 """A single jump, or a few, may be another phase of the training (our choice)."""
+EPOCHS_MIN = 2
+"""So many more passes over the data must have begun: a stream of data is passed once (our choice)."""
+HELD_HOLD_S = 25.0
+"""Of an untracked run, two looks at its variables must show it (our choice)."""
+_IN_ORDER = re.compile(r"(?i)time|series|sequence|window|stream|forecast|token|text|trajector|episode|frame|video")
+"""In the name of a data set whose order may be part of the task."""
 RISES = 2.0
 """A learning rate that rises to this many times itself explains jumps: a schedule with restarts."""
 
@@ -41,6 +48,8 @@ class _Saw(NamedTuple):
 
 def not_shuffled(evidence: Evidence, group: RankGroup) -> Judgement:
     """J04: the sampler keeps the order of the data set, and the loss falls and jumps back again and again."""
+    if group.run is None:
+        return _held(evidence, group)
     found = only_loss(group)
     ranks = tracked.ranks_of(group)
     if found is None or not ranks or not all(map(_keeps_order, ranks)):
@@ -78,18 +87,65 @@ def not_shuffled(evidence: Evidence, group: RankGroup) -> Judgement:
     return Suspicion(finding, 3.0)
 
 
+def _held(evidence: Evidence, group: RankGroup) -> Judgement:
+    """Judge an untracked process by its variables: the loader keeps the order, pass after pass. Its losses may confirm it.
+
+    Of several ranks, C06 judges it.
+    """
+    process = group.members[0].process if len(group.members) == 1 and tracked.world(group) == 1 else None
+    held = process.held if process is not None else None
+    loader = held.loader if held is not None else None
+    if process is None or loader is None or not loader.is_plain or loader.shuffles is not False or not evidence.trains(group):
+        return None
+    found = only_loss(group)
+    saw = None
+    if found is not None:
+        rank, name = found
+        begins = evidence.levels(logged.run_id(group), rank.rank, name).stretches[:1]
+        series = evidence.series(logged.run_id(group), rank.rank, name)
+        saw = _saw(series.steps, series.values, begins[0].mean) if begins else None
+        if _restarts(evidence.series(logged.run_id(group), rank.rank, "lr").values):
+            saw = None
+    jumps = saw is not None and saw.jumps >= JUMPS_MIN
+    if not jumps and (evidence.held.epochs_begun(process) < EPOCHS_MIN or _IN_ORDER.search(loader.dataset)):
+        return None
+    facts = [
+        Fact(
+            f"{loader.name} yields {loader.dataset} in its order ({loader.sampler})", loader.sampler, f"/proc/{process.pid}/mem"
+        )
+    ]
+    if saw is not None and jumps:
+        text = f"the loss falls to about {units.metric(saw.low)}, then jumps to {units.metric(saw.high)}, {saw.jumps} times"
+        facts.insert(0, Fact(text, saw.high, logged.source(group)))
+    finding = tracked.about(
+        group,
+        "J04",
+        "warning" if jumps else "info",
+        "likely" if jumps else "possible",
+        f"The data is not shuffled: {loader.name} yields the samples in the same order in each epoch",
+        facts,
+        "If neighboring samples are alike, as in a table that is sorted by class, each batch teaches the model one answer, and "
+        "it forgets the others. If the data was shuffled before, its batches are still the same in each epoch.",
+        "DataLoader(dataset, batch_size=..., shuffle=True)",
+        "The data was shuffled when it was written, or its order is part of the task, as in a time series.",
+    )
+    return Suspicion(finding, HELD_HOLD_S)
+
+
 J04 = Rule(
     id="J04",
     order=1705,
     family="learning",
     title="The data is not shuffled",
-    severities=("warning",),
-    confidences=("likely",),
-    needs=("journal: sampler, loader, and the loss of each step",),
+    severities=("warning", "info"),
+    confidences=("likely", "possible"),
+    needs=("journal: sampler, loader, and the loss of each step; else /proc: variables", "its files or output"),
     every_s=RARELY_S,
     threshold=(
         f"the sampler keeps the order, and the loss jumps {JUMPS_MIN} times: {AFTER} losses that are each {JUMP:g} times the "
         f"mean of the {BEFORE} before them, and {BACK:.0%} of the loss at the start",
+        f"untracked, the variables of a single process show such a loader for {HELD_HOLD_S:g} s: with such jumps (likely), or "
+        f"after {EPOCHS_MIN} more epochs have begun (possible, info)",
         f"not if the learning rate rises to {RISES:g} times itself, or another model begins",
     ),
     hides=("J02", "J03"),

@@ -1,0 +1,64 @@
+"""Data that is not shuffled, as the variables of an untracked training show it, with and without what it prints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from gputop.doctor.findings.finding import Finding
+from gputop.snapshot import Snapshot
+from gputop.whereabouts.records import HeldLoader, HeldModels, Holdings
+from tests.doctor.scenes.base import only_shown, play
+from tests.doctor.scenes.near import learning as scenes
+
+IN_ORDER = HeldLoader("train_loader", "Meters", "SequentialSampler", is_plain=True, batch_size=64, shuffles=False)
+Loss = Callable[[int, int], float]
+
+
+def said_of(loader: HeldLoader | None, loss: Loss, *, epochs: bool = True, seconds: int = 60) -> Finding | None:
+    """Return the finding on a training that holds this loader and prints this loss, a new epoch every 10 s."""
+    scene = only_shown(scenes.run_with(loss), {"source": "log"})
+
+    def with_variables(second: int) -> Snapshot:
+        shot = scene(second)
+        held = Holdings(HeldModels(("Net",)), loader, second // 10 if epochs else None)
+        return replace(shot, processes=tuple(replace(process, held=held) for process in shot.processes))
+
+    return next((item for item in play(with_variables, seconds)[-1] if item.id == "J04"), None)
+
+
+def test_a_loader_that_keeps_the_order_in_each_epoch_is_worth_knowing() -> None:
+    finding = said_of(IN_ORDER, scenes.falls)
+    assert finding is not None
+    assert (finding.severity, finding.confidence) == ("info", "possible")
+    assert finding.evidence[0].source == "/proc/4000/mem"
+    assert "SequentialSampler" in finding.evidence[0].text
+
+
+def test_a_loss_that_jumps_back_makes_it_likely() -> None:
+    finding = said_of(IN_ORDER, scenes.by_class, epochs=False, seconds=100)
+    assert finding is not None
+    assert (finding.severity, finding.confidence) == ("warning", "likely")
+    assert finding.evidence[0].text.startswith("the loss falls to about ")
+
+
+@pytest.mark.parametrize(
+    "loader",
+    [
+        None,
+        replace(IN_ORDER, sampler="RandomSampler", shuffles=True),
+        replace(IN_ORDER, sampler="ByLength", is_plain=False, shuffles=None),
+        replace(IN_ORDER, dataset="TimeSeriesDataset"),
+        replace(IN_ORDER, dataset="TokenBlocks"),
+    ],
+    ids=["none is seen", "shuffled", "a sampler of its own", "a time series", "text"],
+)
+def test_other_loaders_say_nothing(loader: HeldLoader | None) -> None:
+    assert said_of(loader, scenes.falls) is None
+
+
+def test_one_pass_over_the_data_needs_no_shuffling() -> None:
+    assert said_of(IN_ORDER, scenes.falls, epochs=False) is None
+    assert said_of(IN_ORDER, scenes.falls, seconds=12) is None
