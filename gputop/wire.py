@@ -274,9 +274,10 @@ def fields_decoder(kind: Any) -> Callable[[Any], dict[str, Any]]:
     as_is = {name: _types_as_is(hints[name]) for name in converters}
 
     def convert(value: Any) -> dict[str, Any]:
-        # Most values already have the right type, and checking is cheaper than calling.
+        # Most values already have the right type, and checking is cheaper than calling. Names are interned, because a call with
+        # keywords looks for the same string first: with those of the JSON, making a GPU's record takes three times as long.
         return {
-            name: item if type(item) in as_is[name] else converters[name](item)
+            sys.intern(name): item if type(item) in as_is[name] else converters[name](item)
             for name, item in value.items()
             if name in converters
         }
