@@ -46,10 +46,11 @@ _JITTER_S = 0.25
 _PHASE_OFFSET = {"stragglers": 2 / 3, "ddp": 2 / 3, "input": 1 / 3, "spread": 1 / 3, "learning": 1 / 3}
 """Stagger the expensive families: the fraction of its interval that a rule waits between its first and second judgement.
 All other families judge together, so that a root and its symptoms appear at the same moment."""
+_GROUP_RULES = tuple((rule.id, rule) for rule in GROUP_RULES)
 
 
 class _Judged(NamedTuple):
-    """The judgements of a rule on its subjects, and when they expire, by ``Snapshot.monotonic_s``."""
+    """The judgements of a machine rule on its subjects, and when they expire, by ``Snapshot.monotonic_s``."""
 
     until: float
     judgements: tuple[tuple[tuple[str, str], Judgement], ...]
@@ -59,8 +60,10 @@ class _Judged(NamedTuple):
 class _GroupJudged(NamedTuple):
     """What the rules reported on a group when it was last judged."""
 
-    by_rule: dict[str, _Judged]
-    """The judgements of the rules that judge rarely."""
+    until: dict[str, float]
+    """When each rule that judges rarely judges it next, by ``Snapshot.monotonic_s``."""
+    reported: dict[str, Judgement]
+    """What these rules report until then; most report nothing."""
     abstained: tuple[tuple[tuple[str, str], Judgement], ...]
     """Repeated while it is not the group's turn, so that abstentions do not flicker."""
     known: tuple[object, ...]
@@ -76,14 +79,14 @@ def _known_of(group: RankGroup) -> tuple[object, ...]:
     return (group.visible_count, len(group.processes), *ranks)
 
 
-def _next_judgement_s(now: float, rule: Rule, known: _Judged | None) -> float:
+def _next_judgement_s(now: float, rule: Rule, until: float | None) -> float:
     """Return when a rule judges next. The rules of one family judge together because they share computations.
 
     A judgement before its time (``SETTLED_S``) does not move the next one: families stay apart.
     """
-    if known is not None and now < known.until:
-        return known.until
-    return now + (rule.every_s if known is not None else rule.every_s * _PHASE_OFFSET.get(rule.family, 1.0)) - _JITTER_S
+    if until is not None and now < until:
+        return until
+    return now + (rule.every_s if until is not None else rule.every_s * _PHASE_OFFSET.get(rule.family, 1.0)) - _JITTER_S
 
 
 class Doctor:
@@ -202,32 +205,31 @@ class Doctor:
                 kept[group.key] = last
                 yield from last.abstained
                 continue
-            before = last.by_rule if last is not None else {}
             known_of = _known_of(group)
-            is_news = last is not None and last.known != known_of
-            by_rule: dict[str, _Judged] = {}
+            is_anew = self._all_now or (last is not None and last.known != known_of)
+            until, reported = (last.until, last.reported) if last is not None else ({}, {})
             abstained = []
-            for rule in GROUP_RULES:
-                if rule.every_s and rule.id not in suspected:
-                    known = before.get(rule.id)
-                    if known is None or now >= known.until or self._all_now or is_news:
-                        known = self._judge_rarely(rule, group, now, known)
-                    by_rule[rule.id] = known
-                    if not known.judgements:
+            for rule_id, rule in _GROUP_RULES:
+                if until.get(rule_id, now) > now and not is_anew and rule_id not in suspected:
+                    if rule_id not in reported:
                         continue  # most rules, in most snapshots
-                    key, judgement = known.judgements[0]
+                    judgement = reported[rule_id]
                 else:
-                    key, judgement = (rule.id, group.key), self._judge_group(rule, group)
+                    judgement = self._judge_group(rule, group)
+                    reported.pop(rule_id, None)
+                    if not rule.every_s or rule_id in suspected:
+                        until.pop(rule_id, None)
+                    else:
+                        until[rule_id] = _next_judgement_s(now, rule, until.get(rule_id))
+                        if judgement is None:
+                            continue
+                        reported[rule_id] = judgement
+                key = rule_id, group.key
                 if isinstance(judgement, Abstained):
                     abstained.append((key, judgement))
                 yield key, judgement
-            kept[group.key] = _GroupJudged(by_rule, tuple(abstained), known_of)
+            kept[group.key] = _GroupJudged(until, reported, tuple(abstained), known_of)
         self._groups_judged = kept
-
-    def _judge_rarely(self, rule: Rule, group: RankGroup, now: float, known: _Judged | None) -> _Judged:
-        judgement = self._judge_group(rule, group)
-        judged = (((rule.id, group.key), judgement),) if judgement is not None else ()
-        return _Judged(_next_judgement_s(now, rule, known), judged)
 
     def _judge_machines(self, now: float, suspected: Set[str]) -> Iterator[tuple[tuple[str, str], Judgement]]:
         kept: dict[str, _Judged] = {}
@@ -240,7 +242,8 @@ class Doctor:
                     if judgement is not None or (rule.id, subject) in self._cases  # a rule may name hundreds of clean groups
                 ]
                 yield from judged
-                known = _Judged(_next_judgement_s(now, rule, known), tuple(item for item in judged if item[1] is not None))
+                until = _next_judgement_s(now, rule, known.until if known is not None else None)
+                known = _Judged(until, tuple(item for item in judged if item[1] is not None))
             else:
                 yield from known.judgements
             kept[rule.id] = known
