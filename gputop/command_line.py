@@ -47,7 +47,8 @@ def is_fork_server(command: Sequence[str] | None) -> bool:
 
 def is_notebook_kernel(command: Sequence[str] | None) -> bool:
     """Return whether the process runs the cells of a notebook."""
-    return any(kernel in word for word in command or () for kernel in _KERNELS)
+    words = " ".join(command or ())
+    return any(kernel in words for kernel in _KERNELS)
 
 
 def is_tool(command: Sequence[str] | None) -> bool:

@@ -34,10 +34,9 @@ _FREE = "while visible GPUs have no process and are below 1 GiB and 3% in 95% of
 
 def plain_python(evidence: Evidence, group: RankGroup) -> Judgement:
     """A01: one process without a launcher trains on one GPU while other GPUs that it sees are free."""
+    found = lone_process(evidence, group)
     # A notebook (A11) and a framework with its own launch command (A16) use more GPUs in their own way.
-    if len(group.members) != 1 or is_notebook(group) or framework_of(group) is not None:
-        return None
-    return lone_process(evidence, group)
+    return None if found is None or is_notebook(group) or framework_of(group) is not None else found
 
 
 A01 = Rule(

@@ -162,11 +162,14 @@ def single_process_hangs(evidence: Evidence, group: RankGroup) -> Judgement:
     do loader workers that hang.
     """
     process = group.members[0].process if len(group.members) == 1 else None
-    if group.run is not None or process is None or tracked.world(group) > 1 or is_session(process.command):
+    if group.run is not None or process is None or tracked.world(group) > 1:
         return None  # a rank may wait for ranks on other machines
-    stands = standing(evidence, group)
-    if not uses_no_processor(process) or not at_rest.is_still(evidence, process):
+    # First what is quickly seen of a process that computes: this judges every snapshot.
+    if not uses_no_processor(process) or not _gpus_rest(evidence, group) or not at_rest.is_still(evidence, process):
         return None
+    if is_session(process.command):
+        return None
+    stands = standing(evidence, group)
     samples = evidence.still.samples(process, STOOD_MIN_S, at_rest.SAMPLES_MIN)
     word, number = next(iter(samples.most_common(1)), ("", 0))
     at = _stands_at(evidence, process, word)
@@ -179,7 +182,7 @@ def single_process_hangs(evidence: Evidence, group: RankGroup) -> Judgement:
         or number < WAITS_SHARE * samples.total()
     ):
         return None
-    if _is_served(process) or at_rest.may_be_fed(evidence, group) or not _gpus_rest(evidence, group):
+    if _is_served(process) or at_rest.may_be_fed(evidence, group):
         return None
     is_awaited = _is_awaited(process, word)
     wait = _FOR_ITS_READER if is_awaited else _WAITS[word] if workers is None else _FOR_WORKERS
