@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 from operator import attrgetter
 from reprlib import recursive_repr
+from types import MemberDescriptorType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 _made = dataclasses.dataclass
 _SHARED = frozenset({"frozen", "slots", "kw_only"})
 """The options of classes that can share methods."""
-_GLOBALS = {"_set": object.__setattr__}
-"""What nearly every ``__init__`` uses."""
 
 
 def share_methods() -> None:
@@ -49,16 +48,18 @@ def _can_share(kind: Any, options: dict[str, Any]) -> bool:
 def _sharing(kind: Any, *, frozen: bool = False, slots: bool = False, kw_only: bool = False) -> Any:
     defined = dict(vars(kind))
     kind.__doc__ = kind.__doc__ or kind.__name__  # without one, dataclasses imports inspect to write it
-    made = _made(kind, init=not frozen, repr=False, eq=False, slots=slots, kw_only=kw_only)
+    made = _made(kind, init=False, repr=False, eq=False, slots=slots, kw_only=kw_only)
     names = tuple(field.name for field in dataclasses.fields(made) if field.compare)
     # Two, so that the result is a tuple, which takes an object for equal to itself; the class itself if nothing is compared.
     made.__dataclass_values__ = attrgetter(*names) if len(names) > 1 else attrgetter(*(names or ("__class__",)) * 2)
     added: dict[str, Any] = {"__repr__": _repr, "__eq__": _eq}
+    if "__init__" not in defined:
+        added["__init__"] = _init_of(made)
     if defined.get("__hash__") is None:
         added["__hash__"] = _hash if frozen else None
         defined.pop("__hash__", None)
     if frozen:
-        added.update(__init__=_init_of(made), __setattr__=_refuse_to_set, __delattr__=_refuse_to_delete)
+        added.update(__setattr__=_refuse_to_set, __delattr__=_refuse_to_delete)
         if slots:
             added.update(__getstate__=_state, __setstate__=_set_state)
     for name, value in added.items():
@@ -68,39 +69,60 @@ def _sharing(kind: Any, *, frozen: bool = False, slots: bool = False, kw_only: b
 
 
 def _init_of(kind: Any) -> Any:
-    """Return the ``__init__`` of a frozen class."""
+    """Return the ``__init__`` of a class.
+
+    Python compiles it at import, so it is short: a loop instead of a line per field, and defaults that no source names.
+    """
     positional = ["self"]
     named: list[str] = []
-    lines: list[str] = []
-    used: dict[str, Any] = {}
-    defaults: dict[str, Any] = {}
+    values: list[str] = []
+    writers: list[Any] = []
+    used: dict[str, Any] = {"_zip": zip}
+    defaults: list[Any] = []
+    named_defaults: dict[str, Any] = {}
     for field in dataclasses.fields(kind):
-        name, value, default = field.name, field.name, ""
+        name, value, default = field.name, field.name, field.default
         if field.default_factory is not dataclasses.MISSING:
             used[f"_new_{name}"], used["_none"] = field.default_factory, _NONE
             value = f"_new_{name}() if {name} is _none else {name}" if field.init else f"_new_{name}()"
-            default = "=_none"
-        elif field.default is not dataclasses.MISSING:
-            defaults[f"_{name}"] = field.default
-            default = f"=_{name}"
-            if not field.init:
-                used[f"_{name}"] = field.default
-                value = f"_{name}"
+            default = _NONE
         elif not field.init:
+            if default is dataclasses.MISSING:
+                continue
+            used[f"_{name}"] = default
+            value = f"_{name}"
+        values.append(value)
+        writers.append(_writer_of(kind, name))
+        if not field.init:
             continue
-        lines.append(f"_set(self,{name!r},{value})")
-        if field.init:
-            (named if field.kw_only else positional).append(name + default)
+        (named if field.kw_only else positional).append(name)
+        if default is not dataclasses.MISSING:
+            if field.kw_only:
+                named_defaults[name] = default
+            else:
+                defaults.append(default)
+        elif defaults and not field.kw_only:
+            raise TypeError(f"non-default argument {name!r} follows default argument")
+    used["_writers"] = tuple(writers)
+    lines = [f"for _write,_value in _zip(_writers,({','.join(values)},)):_write(self,_value)"] if values else []
     if hasattr(kind, "__post_init__"):
         lines.append("self.__post_init__()")
     signature = ",".join([*positional, *(["*", *named] if named else [])])
-    written: dict[str, Any] = {**_GLOBALS, **used, **defaults}
+    written: dict[str, Any] = {}
     exec(f"def __init__({signature}):\n " + "\n ".join(lines or ["pass"]), written)
     init = written["__init__"]
-    made = type(init)(init.__code__, {**_GLOBALS, **used} if used else _GLOBALS, "__init__", init.__defaults__)
-    made.__kwdefaults__ = init.__kwdefaults__
+    made = type(init)(init.__code__, used, "__init__", tuple(defaults))
+    made.__kwdefaults__ = named_defaults or None
     made.__qualname__ = f"{kind.__qualname__}.__init__"
     return made
+
+
+def _writer_of(kind: Any, name: str) -> Any:
+    """Return what writes a field of an instance, although it is frozen."""
+    slot = getattr(kind, name, None)
+    if type(slot) is MemberDescriptorType:
+        return slot.__set__
+    return lambda self, value: object.__setattr__(self, name, value)
 
 
 _NONE: Any = object()
