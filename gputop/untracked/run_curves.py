@@ -16,6 +16,7 @@ from gputop.untracked.kinds import IN_WINDOWS, LOG, OUTPUT
 from gputop.untracked.outputs import READ_BYTES, TAIL, OutputFile
 from gputop.untracked.search import Found
 from gputop.untracked.source import Source
+from gputop.untracked.windows import terminals
 
 if TYPE_CHECKING:
     from gputop.jobs.output.printed_rank import PrintedRank
@@ -130,9 +131,12 @@ class RunCurves:
 
     def read_pane(self, run: ProcessRun) -> None:
         """Read the pane that the run prints to, if there is one that can be read."""
+        printed_to = terminals.terminals_of(run)
+        if not printed_to:
+            return
         from gputop.untracked.windows.panes import PaneReader, pane_of
 
-        pane = pane_of(run)
+        pane = pane_of(printed_to)
         if pane is None:
             return
         from gputop.jobs.output.printed_rank import PrintedRank

@@ -6,16 +6,14 @@ previous capture are skipped.
 
 from __future__ import annotations
 
-import os
-import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple
 
-from gputop.process import ProcessRun
 from gputop.sources.host import procfs
 from gputop.untracked.windows import gnu_screen, tmux
+from gputop.untracked.windows.terminals import Terminal
 
 if TYPE_CHECKING:
     from gputop.doctor.logs.scan import LogScan
@@ -35,23 +33,17 @@ class Pane(NamedTuple):
     identity: tuple[int, int]
 
 
-def pane_of(run: ProcessRun) -> Pane | None:
-    """Return the pane that the run prints to; None if there is none that can be read."""
-    for pid in (*(rank.pid for rank in run.ranks), *((run.launcher.pid,) if run.launcher is not None else ())):
+def pane_of(terminals: Iterable[Terminal]) -> Pane | None:
+    """Return the pane of the first terminal that has one that can be read; None if there is none."""
+    for terminal in terminals:
         try:
-            found = os.stat(f"/proc/{pid}/fd/1")
-            if not stat.S_ISCHR(found.st_mode) or os.stat(f"/proc/{pid}").st_uid != os.geteuid():
-                continue
-            terminal = os.readlink(f"/proc/{pid}/fd/1")
-            if not terminal.startswith("/dev/pts/"):
-                continue
-            environment = procfs.read_environ(pid) or {}
+            environment = procfs.read_environ(terminal.pid) or {}
         except OSError:
             continue
         for name, module in _PROGRAMS.items():
-            place: tuple[str, str] | None = module.find(terminal, environment)
+            place: tuple[str, str] | None = module.find(terminal.path, environment)
             if place is not None:
-                return Pane(name, *place, (found.st_dev, found.st_ino))
+                return Pane(name, *place, terminal.identity)
     return None
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from gputop.untracked import followed
 from gputop.untracked.curves import UntrackedCurves
-from gputop.untracked.windows import gnu_screen, panes
+from gputop.untracked.windows import gnu_screen, terminals
 from gputop.untracked.windows import tmux as tmux_servers
 from gputop.untracked.windows.panes import Pane, PaneReader
 from tests.real_processes import eventually
@@ -122,11 +122,11 @@ def test_a_pane_is_read_only_where_nothing_else_shows_a_curve(trainings: Trainin
     asked: list[object] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(followed, "PANE_S", 0.0)
-        patch.setattr(panes, "pane_of", asked.append)
+        patch.setattr(terminals, "terminals_of", asked.append)
         reader = UntrackedCurves()
         eventually(lambda: reader.poll([run]), lambda found: bool(found.runs))
-    assert panes.pane_of(run) is None, "its output is a pipe"
     assert not asked
+    assert not terminals.terminals_of(run), "its output is a pipe"
 
 
 def test_a_capture_adds_the_lines_that_the_one_before_did_not_have() -> None:
