@@ -63,10 +63,11 @@ def _run_sampler() -> int:
 
 def _run() -> int:
     from gputop.startup.gc_freeze import long_lived
-    from gputop.startup.light_imports import import_library
+    from gputop.startup.light_imports import import_argparse, import_library
 
     with long_lived():
         import_library()
+        import_argparse()
         from gputop.cli.main import main as run
     return run()
 

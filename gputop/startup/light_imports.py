@@ -70,6 +70,20 @@ def import_library() -> None:
     share_methods()
 
 
+def import_argparse() -> None:
+    """Import argparse without gettext, which compiles patterns and looks up each text's translation: Python brings none."""
+    if "argparse" in sys.modules or "gettext" in sys.modules:
+        return
+    untranslated: Any = type(sys)("gettext")
+    untranslated.gettext = lambda text: text
+    untranslated.ngettext = lambda one, several, count: one if count == 1 else several
+    sys.modules["gettext"] = untranslated
+    try:
+        import argparse  # noqa: F401 - later imports find it loaded
+    finally:
+        del sys.modules["gettext"]
+
+
 def import_asyncio() -> None:
     """Import asyncio as on a Python that was built without OpenSSL. A later import of ``ssl`` gets the real module."""
     if "asyncio" in sys.modules or "ssl" in sys.modules:
