@@ -8,7 +8,6 @@ This module imports only the standard library and the ground floor, because ever
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -351,6 +350,8 @@ class Snapshot:
 
         ``compact`` omits default values, which halves the work of the sampler and of the screen that reads it.
         """
+        import json
+
         try:
             return json.dumps(to_plain(self, compact), separators=(",", ":"), allow_nan=False)
         except (TypeError, ValueError):

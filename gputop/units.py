@@ -131,7 +131,8 @@ def clock(seconds: float | None, form: str = "%H:%M:%S") -> str:
         return UNKNOWN
 
 
-_SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?|\.\d+)\s*([KMGT])(?:i?B)?\s*$", re.IGNORECASE)
+_SIZE = r"^\s*(\d+(?:\.\d+)?|\.\d+)\s*([KMGT])(?:i?B)?\s*$"
+"""Compiled when a size is first read: few commands read one."""
 
 
 def parse_bytes(text: str) -> float:
@@ -140,13 +141,13 @@ def parse_bytes(text: str) -> float:
     Raises:
         UsageError: the text is not a size.
     """
-    found = _SIZE.match(text)
+    found = re.match(_SIZE, text, re.IGNORECASE)
     if not found:
         raise UsageError(f"{text!r} is not a size.", "Write it like 400M or 10G.")
     return float(found[1]) * 1024.0 ** (1 + "KMGT".index(found[2].upper()))
 
 
-_DURATION = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|d)?\s*$")
+_DURATION = r"^\s*(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|d)?\s*$"
 _SECONDS = {"ms": 0.001, "s": 1.0, None: 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
@@ -156,7 +157,7 @@ def parse_duration(text: str) -> float:
     Raises:
         UsageError: the text is not a duration.
     """
-    found = _DURATION.match(text)
+    found = re.match(_DURATION, text)
     if not found:
         raise UsageError(f"{text!r} is not a length of time.", "Write it like 1, 2s, 500ms or 5m.")
     return float(found[1]) * _SECONDS[found[2]]

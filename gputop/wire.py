@@ -6,7 +6,6 @@ the standard library and defines no dataclass, so that the training side can imp
 
 from __future__ import annotations
 
-import json
 import math
 import operator
 import re
@@ -36,6 +35,8 @@ def parse_json(text: str | bytes, levels_max: int | None = LEVELS_MAX) -> Any:
     Raises:
         FormatError: it is not JSON, or nested deeper than ``levels_max``.
     """
+    import json  # here, because one reading as text neither reads nor writes JSON
+
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -53,7 +54,7 @@ def _openings(text: str | bytes) -> int:
 
 
 _NOT_STRUCTURE = bytes(set(range(256)) - set(b'[]{}"'))
-_STRING = re.compile(b'"[^"]*"')
+_STRING = b'"[^"]*"'
 
 
 def _is_flat(text: bytes, most: int) -> bool:
@@ -61,7 +62,7 @@ def _is_flat(text: bytes, most: int) -> bool:
     if b"\\" in text or b"\0" in text or not text.isascii():
         return False  # a quote may be escaped, or a byte part of another character
     left = text.translate(None, _NOT_STRUCTURE).replace(b'""', b"")
-    left = _STRING.sub(b"", left) if b'"' in left else left
+    left = re.sub(_STRING, b"", left) if b'"' in left else left
     for _ in range(most // 2):  # each turn removes one or two levels
         if not left:
             return True
@@ -332,6 +333,8 @@ class AnswerLine:
 
     def to_json(self) -> str:
         """Return the answer as one line of JSON, without a newline."""
+        import json
+
         return json.dumps({self.KEY: self.plain()}, separators=(",", ":"))
 
     def plain(self) -> Any:

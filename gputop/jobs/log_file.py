@@ -9,7 +9,7 @@ from pathlib import Path
 
 PIECE_BYTES = 1 << 20
 """How much is copied at a time."""
-_UNFINISHED = re.compile(rb"gputop: being cut; read on from byte (\d{1,18}) *\n")
+_UNFINISHED = rb"gputop: being cut; read on from byte (\d{1,18}) *\n"
 _FIRST_LINE_BYTES = 128
 """No first line that a cut writes is longer."""
 
@@ -28,7 +28,7 @@ def cut(path: Path, dropped_before: int = 0) -> int:
     try:
         size = os.fstat(handle).st_size
         before = note(dropped_before).lstrip()
-        unfinished = _UNFINISHED.match(os.pread(handle, _FIRST_LINE_BYTES, 0))
+        unfinished = re.match(_UNFINISHED, os.pread(handle, _FIRST_LINE_BYTES, 0))
         if unfinished:
             content = int(unfinished[1])
             dropped = content - (len(before) if dropped_before else 0)
@@ -56,7 +56,7 @@ def begin_of(handle: int, size: int) -> int:
     Raises:
         OSError: the log cannot be read.
     """
-    unfinished = _UNFINISHED.match(os.pread(handle, _FIRST_LINE_BYTES, 0))
+    unfinished = re.match(_UNFINISHED, os.pread(handle, _FIRST_LINE_BYTES, 0))
     begin = int(unfinished[1]) if unfinished else 0
     return begin if begin < size else 0
 

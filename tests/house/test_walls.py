@@ -187,6 +187,14 @@ def test_one_reading_loads_nothing_that_starts_a_process() -> None:
     assert not loaded & {"shutil", "subprocess", "tempfile", "random"}
 
 
+def test_one_reading_as_text_loads_nothing_for_json_translations_or_windows() -> None:
+    start = "from gputop.startup.light_imports import import_argparse; import_argparse()"
+    once = "from gputop.cli import machine, parser; machine.sampler_of(parser.parse(['--once']))"
+    loaded = loaded_by(f"{start}; {once}; import gputop.untracked.curves, gputop.cli.output.once")
+    assert {"argparse", "gputop.snapshot", "gputop.untracked.run_curves"} <= loaded
+    assert not loaded & {"json", "gettext", "gputop.untracked.windows.panes"}
+
+
 def test_what_judges_stacks_is_loaded_with_the_first_stack() -> None:
     loaded = loaded_by("import gputop.agent.serving")
     assert not loaded & {"gputop.whereabouts.activities", "gputop.sources.python_stacks.reader"}

@@ -5,7 +5,6 @@ It is in the user's home, which may be on a file system that hangs, so it is rea
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import stat
@@ -13,8 +12,8 @@ import threading
 from collections.abc import Mapping
 
 BYTES_MAX = 1 << 16
-_ENTRY = re.compile(r"^(\w+):[ \t]*(.*?)[ \t]*(?:[ \t]#.*)?$", re.MULTILINE)
-"""A line of YAML outside of any block: what accelerate itself writes."""
+_ENTRY = r"^(\w+):[ \t]*(.*?)[ \t]*(?:[ \t]#.*)?$"
+"""A line of YAML outside of any block: what accelerate itself writes. Compiled for the first file."""
 _NOTHING = ("", "null", "~", "None")
 
 
@@ -34,8 +33,10 @@ def entries_of(data: bytes, *, is_json: bool) -> dict[str, str]:
     """Return the entries that are one word or number."""
     text = data.decode(errors="replace")
     if not is_json:
-        found = {name: value.strip("'\"") for name, value in _ENTRY.findall(text)}
+        found = {name: value.strip("'\"") for name, value in re.findall(_ENTRY, text, re.MULTILINE)}
         return {name: value for name, value in found.items() if value not in _NOTHING}
+    import json
+
     try:
         values = json.loads(text)
     except (ValueError, RecursionError):
