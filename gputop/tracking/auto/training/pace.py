@@ -110,7 +110,10 @@ class Pace:
 
     def last_before_full(self, step: int, until: int) -> int:
         """Return the last step after ``step`` that is fast; ``step`` itself if the next one is full, as ``until`` always is."""
-        number = step + 1
-        while number < until and not is_full(number, self._share):
+        # As ``is_full`` of one step after another, but each call of it would cost more than the rest of this loop.
+        number, share = step + 1, self._share
+        place = number * _GOLDEN % _ALL
+        while number < until and place >= share:
             number += 1
+            place = (place + _GOLDEN) % _ALL
         return number - 1
