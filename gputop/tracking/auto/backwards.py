@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from gputop.tracking.auto.losses import values as loss_values
@@ -35,14 +36,14 @@ class Backwards:
             training.end_early()
         if type(loss) is not self._tensor or self._dispatches() or self._functions():
             with unseen(training.torch):
-                self._scaled(result, loss)
+                self._scaled(result, loss, loss_values.value_of)
         else:
-            self._scaled(result, loss)
+            self._scaled(result, loss, loss_values.plain_value_of)
 
-    def _scaled(self, result: Any, loss: Any) -> None:
+    def _scaled(self, result: Any, loss: Any, value_of: Callable[[Any, Any], Any]) -> None:
         training = self._training
         try:
-            value = loss_values.value_of(training.torch, loss)
+            value = value_of(training.torch, loss)
         except RuntimeError as error:  # within ``torch.vmap``, which allows nobody to read a number
             let_through(error)
             value = None

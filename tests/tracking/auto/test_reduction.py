@@ -185,7 +185,7 @@ def test_a_step_that_a_signal_handler_interrupts_takes_no_loss_of_a_later_one(
     with monkeypatch.context() as patched:
         patched.setattr(Site, "take", interrupted)
         with pytest.raises(TimeIsUpError):
-            sites.take_known() if known else sites.take()
+            sites.take_known([site]) if known else sites.take()
     for value in (2.0, 4.0):
         sites.add(site, value, part, None, in_closure=False)
     assert sites.take() == [(site, 3.0)]

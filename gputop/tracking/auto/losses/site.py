@@ -185,7 +185,11 @@ class Site:
                     break
             else:
                 if self._earlier is None:
-                    return self._take_as_before()
+                    by, over, self.factor = self._rule
+                    loss = self.total if by is None else self.total * by
+                    self.divided_by = self.parts[0].whole
+                    self.total, self.count, self.parts = 0.0, 0, []
+                    return loss if over is None else loss / over
         plain = self.count == 1 and self.factor == 1.0 and self._earlier is None and self.parts[0].count is None
         if plain and type(self.total) is float:
             return self.take_plain()
@@ -214,14 +218,6 @@ class Site:
         part = self.parts[0]
         if part.kind == "mean" and part.by is None and part.count is None and all(other is part for other in self.parts):
             self._rule_for, self._rule = (part, self.count, factor), rule(self.parts, factor, None)
-
-    def _take_as_before(self) -> Any:
-        """Return the loss of a step whose losses have the form of those that ``_rule`` is for, and reset."""
-        times, over, self.factor = self._rule
-        value = self.total if times is None else self.total * times
-        self.divided_by = self.parts[0].whole
-        self.total, self.count, self.parts = 0.0, 0, []
-        return value if over is None else value / over
 
     def take_plain(self) -> Any:
         """Return the only loss of this step, which is not divided, and reset."""

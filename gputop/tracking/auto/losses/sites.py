@@ -170,11 +170,22 @@ class Sites:
         self._stepped_on = pending
         return [(site, site.take()) for site in pending]
 
-    def take_known(self) -> list[Any]:
-        """Return the loss of each site that ran since the last call, and all of which have names."""
-        pending, self.pending = self.pending, []
-        self._stepped_on, self.scaled_in_step = pending, False
-        return [pending[0].take()] if len(pending) == 1 else [site.take() for site in pending]
+    def take_known(self, sites: list[Site]) -> tuple[Any, ...] | None:
+        """Return the loss of each of these sites, which have names.
+
+        None if others ran since the last call, or if some of their losses are on a GPU, and some not.
+        """
+        pending = self.pending
+        if pending != sites:
+            return None
+        if len(pending) == 1:
+            self._stepped_on, self.pending, self.scaled_in_step = pending, [], False
+            return (pending[0].take(),)
+        known = [type(site.total) is float for site in pending]
+        if True in known and False in known:
+            return None
+        self._stepped_on, self.pending, self.scaled_in_step = pending, [], False
+        return tuple([site.take() for site in pending])
 
     def _join(self, sites: list[Site]) -> None:
         """Merge several sites into one, which gets their losses from now on."""

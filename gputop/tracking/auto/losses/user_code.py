@@ -63,14 +63,15 @@ class UserCode:
         for _ in range(_FRAMES_MAX):
             if frame is None:
                 break
-            filename = frame.f_code.co_filename
-            is_library = library(filename)
-            if is_library is None:
-                is_library = self._library[filename] = self.is_library(filename)
-            if not is_library:
+            is_library = library(frame.f_code.co_filename)
+            if not is_library and (is_library is False or not self._learn(frame.f_code.co_filename)):
                 return frame
             frame = frame.f_back
         return _nearest_library()
+
+    def _learn(self, filename: str) -> bool:
+        found = self._library[filename] = self.is_library(filename)
+        return found
 
     def is_library(self, filename: str) -> bool:
         """Return whether a file belongs to torch, a framework, Python itself, or gputop."""

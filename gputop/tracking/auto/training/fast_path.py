@@ -14,6 +14,7 @@ A loss on a GPU is not read: the optimizer's step queues its copy, and the journ
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from time import perf_counter
@@ -38,6 +39,8 @@ NO_FEED = object()
 """Replaces a DataLoader's feed if no loader feeds the training."""
 FastStep = tuple[tuple[str, ...], tuple[float, ...], int, float]
 """A record: names, values, step, and time by ``perf_counter`` (on Linux the journal's clock)."""
+Names = tuple[tuple[str, ...], tuple[str, ...]]
+"""Those of the values of an iteration: without its wait for data, and with it."""
 Late = Callable[[str, Any, int, int], None]
 """Records a value that is still on a GPU once it has arrived: its name, the value, its step, its time (monotonic, ns)."""
 
@@ -85,18 +88,18 @@ class FastPath:
 
     __slots__ = (
         "_batches_before",
-        "_data",
         "_dispatches",
         "_functions",
         "_last",
         "_last_step",
         "_late",
         "_limit_s",
+        "_names",
+        "_names_without_losses",
         "_next",
         "_pause_every",
         "_record",
         "_several",
-        "_step_s",
         "_torch",
         "_turns",
         "batches",
@@ -143,7 +146,9 @@ class FastPath:
         """The turns that come next, and at the end of the iteration."""
         self.turns_taken = 0
         """How many optimizers have stepped since the last iteration ended."""
-        self._step_s = self._data = ""
+        self._names: Names = (("",), ("",))
+        self._names_without_losses: Names = self._names
+        """The same if the losses are recorded later."""
         self._record: Callable[[FastStep], None] = Stretch().waiting.append
         self._late: Late = _ignore
 
@@ -196,7 +201,10 @@ class FastPath:
         self.step, self._last_step, self.mark, self._pause_every = step, last_step, mark, pause_every
         self._set_pause()
         self._turns, self._next, self._last, self.turns_taken = turns, turns[0], turns[-1], 0
-        self._step_s, self._data, self.thread = step_s, data, thread
+        names = (step_s, *turns[-1].losses)
+        self._names = names, (*names, data)
+        self._names_without_losses = (step_s,), (step_s, data)
+        self.thread = thread
         self._record, self._late = stretch.waiting.append, late
         self.loss, self._several, self.data_s, self._limit_s = None, several, 0.0, FULL_FROM_S
         self.batches = self._batches_before = 0
@@ -213,7 +221,7 @@ class FastPath:
         several = self._several
         try:
             if several is not None:
-                taken = several.takes(tensor)
+                taken = several.takes(tensor, sys._getframe(1))
             else:
                 read = values.value_of if self._dispatches() or self._functions() else values.plain_value_of
                 self.loss = read(self._torch, tensor)
@@ -271,9 +279,9 @@ class FastPath:
         if losses is None:
             return False
         self.step = step
-        names = (self._step_s, *turn.losses) if losses else (self._step_s,)
+        names, with_data = self._names if losses else self._names_without_losses
         if self.data_s:
-            self._record(((*names, self._data), (took, *losses, self.data_s), step, now))
+            self._record((with_data, (took, *losses, self.data_s), step, now))
         else:
             self._record((names, (took, *losses), step, now))
         self.data_s = 0.0
@@ -308,16 +316,17 @@ class FastPath:
         if several is None:
             if (loss is None) == bool(turn.lines):
                 return None
-            found = [] if loss is None else [loss]
+            found = () if loss is None else (loss,)
         # A signal handler may have ended the fast path since the step began: the full path takes the losses then.
         elif self.mode != "fast" or (taken := several.take(turn.lines)) is None:
             return None
         else:
             found = taken
-        if len(found) == 1 and type(found[0]) is float:
-            return (found[0],)
-        if all(type(loss) is float for loss in found):
-            return tuple(found)
+        for value in found:
+            if type(value) is not float:
+                break
+        else:
+            return found
         for name, value in zip(turn.losses, found, strict=True):
             self._late(name, value, step, int(now * 1e9))
         return ()

@@ -6,7 +6,7 @@ fewer steps than other losses.
 
 from __future__ import annotations
 
-import sys
+from types import FrameType
 from typing import Any
 
 from gputop.tracking.auto.losses import values
@@ -19,19 +19,23 @@ from gputop.tracking.unseen import mode_counts, unseen
 class Several:
     """Takes the losses of fast iterations in which the same lines run backward, each any number of times."""
 
-    __slots__ = ("_dispatches", "_functions", "_sites", "_torch", "_usual")
+    __slots__ = ("_dispatches", "_functions", "_sites", "_torch", "_usual", "take")
 
     def __init__(self, torch: Any, sites: Sites, usual: list[Site]) -> None:
         """``usual`` are the lines of an iteration, which have names."""
         self._torch = torch
         self._sites = sites
         self._usual = usual
+        self.take = sites.take_known
         self._dispatches, self._functions = mode_counts(torch)
 
-    def takes(self, tensor: Any) -> bool:
-        """Take the loss that a backward begins on, and return True; return False if the full path must take it."""
+    def takes(self, tensor: Any, backward: FrameType) -> bool:
+        """Take the loss that a backward begins on, and return True; return False if the full path must take it.
+
+        ``backward`` is the frame of our wrapper, from which the search for the user's line begins.
+        """
         sites = self._sites
-        site = sites.here(sys._getframe(1))
+        site = sites.here(backward)
         if site not in self._usual or (site.count and site.runs_again):
             return False
         sites.added = None
@@ -45,9 +49,7 @@ class Several:
             value = values.plain_value_of(self._torch, tensor)
         if value is None:
             return False
-        read: Reduced | None = part
-        if part is UNREAD and (site.count or site.accumulates):
-            read = read_mean(tensor)
+        read = read_mean(tensor) if part is UNREAD and (site.accumulates or site.count) else part
         if read is None or read.count is not None:
             with unseen(self._torch):
                 return sites.add(site, value, part, tensor, in_closure=False)
@@ -59,14 +61,6 @@ class Several:
         sites = self._sites
         value, part = sites.unscaled(self._torch, tensor)
         return value is not None and sites.add(site, value, part, tensor, in_closure=False)
-
-    def take(self, lines: list[Site]) -> list[Any] | None:
-        """Return the loss of each of these lines; None if others have run since the last step, or some losses are on a GPU."""
-        sites = self._sites
-        pending = sites.pending
-        if pending != lines or (len(lines) > 1 and len({type(site.total) is float for site in pending}) > 1):
-            return None
-        return sites.take_known()
 
     def drop(self) -> None:
         """Forget the loss of a backward that failed."""
