@@ -45,10 +45,25 @@ _OTHER, _DIVIDED, _MEAN, _FUNCTION = range(4)
 _STATIC_ONLY = 1 << 9
 """Python's flag for classes that scripts can define; kept, one would keep the script's variables."""
 _MEANS_MAX = 64
-_kinds: dict[type, int] = {}
-"""Of torch's own operations that were met: whether one divides, takes a mean, or is a loss function with a reduction."""
 _means: dict[float, Reduced] = {}
 """Means by what they were divided by: each is always the same object."""
+
+
+class _Kinds(dict[type, int]):
+    """Of torch's own operations that were met: whether one divides, takes a mean, or is a loss function with a reduction."""
+
+    def __missing__(self, operation: type) -> int:
+        if operation.__flags__ & _STATIC_ONLY:
+            return _OTHER
+        name = operation.__name__
+        kind = _DIVIDED if name == SCALINGS[0] else _MEAN if name in _MEANS else _OTHER
+        if not kind and hasattr(operation, "_saved_reduction"):
+            kind = _FUNCTION
+        self[operation] = kind
+        return kind
+
+
+_kinds = _Kinds()
 
 Rule = tuple[float | None, Any, float]
 """What the sum of a step's losses is multiplied by, what it is divided by, and what the script divides each loss by."""
@@ -90,7 +105,7 @@ def read_mean(loss: Any) -> Reduced | None:
     """
     try:
         function, number = loss.grad_fn, 1.0
-        kind = _kinds.get(type(function)) or _kind(type(function))
+        kind = _kinds[type(function)]
         if kind == _DIVIDED:
             if packed.used and not may_read(function):
                 return None
@@ -99,23 +114,12 @@ def read_mean(loss: Any) -> Reduced | None:
             if learned is not None or type(other) is not type(loss) or not other.is_cpu or other.dim():
                 return None
             number = other.tolist()  # faster than ``item``, see ``values``
-            kind = _kinds.get(type(function)) or _kind(type(function))
+            kind = _kinds[type(function)]
         if kind == _MEAN or (kind == _FUNCTION and function._saved_reduction == 1):
             return _means.get(number) or _mean_over(number)
     except RuntimeError:  # see ``read``
         pass
     return None
-
-
-def _kind(operation: type) -> int:
-    if operation.__flags__ & _STATIC_ONLY:
-        return _OTHER
-    name = operation.__name__
-    kind = _DIVIDED if name == SCALINGS[0] else _MEAN if name in _MEANS else _OTHER
-    if not kind and hasattr(operation, "_saved_reduction"):
-        kind = _FUNCTION
-    _kinds[operation] = kind
-    return kind
 
 
 def _mean_over(number: Any) -> Reduced | None:

@@ -29,13 +29,13 @@ class Several:
         self.take = sites.take_known
         self._dispatches, self._functions = mode_counts(torch)
 
-    def takes(self, tensor: Any, backward: FrameType) -> bool:
+    def takes(self, tensor: Any, caller: FrameType | None) -> bool:
         """Take the loss that a backward begins on, and return True; return False if the full path must take it.
 
-        ``backward`` is the frame of our wrapper, from which the search for the user's line begins.
+        ``caller``: what called backward, where the search for the user's line begins.
         """
         sites = self._sites
-        site = sites.here(backward)
+        site = sites.here(caller)
         if site not in self._usual or (site.count and site.runs_again):
             return False
         sites.added = None
