@@ -1,0 +1,81 @@
+"""Faults, most of which show from outside, and soon healthy programs that look odd.
+
+Their author knew only the ids and titles of the rules, and no verdict; causes are others than in ``sleet`` and ``hail``, or
+come about in another way. Each comment says what goes wrong, and what somebody with ps, top, py-spy, /proc and the printed
+output would see of it. What leaves no such trace has ``outside_trace=False``.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from _stranger_programs import Program, with_python, with_torchrun
+from _strangers import Case
+
+_case = partial(Case, half="set aside")
+
+PROGRAMS: tuple[Program, ...] = (
+    # ---- faults: launching and devices
+    # "trainer.devices=2" is a setting that only a launcher would honor, and python starts the script: one process, which prints
+    # "rank 0 of 1", on the first of two cards.
+    Program(
+        _case("keyword-spotting", ("A01",), acceptable=("A02", "A03", "A11", "A16")),
+        ("bash", "keyword_spotting.sh"),
+        2,
+    ),
+    # LOCAL_RANK=0 is exported for both ranks, as on nodes with one card. Both print "cuda:0"; the second card idles.
+    Program(
+        _case("cloud-masks", ("A07",), acceptable=("H03", "A03", "A02")),
+        ("bash", "cloud_masks.sh"),
+        2,
+    ),
+    # The address of each rank has a port of its own, so each waits for the other elsewhere. Stacks: init_process_group.
+    Program(
+        _case("retina-two", ("G03",), acceptable=("G01", "G02")),
+        ("bash", "retina_two.sh"),
+        2,
+    ),
+    # ---- faults: distributed training
+    # The first rank is in a barrier before it builds an index; the other waits for that file before it gets there. Stacks:
+    # barrier, and sleep in load_index.
+    Program(
+        _case("court-rulings", ("G02", "G01"), acceptable=("C08", "G03")),
+        with_python("court_rulings"),
+        2,
+    ),
+    # Both ranks write their features to one and the same file, which both have open (/proc/<pid>/fd).
+    Program(
+        _case("satellite-embeddings", ("C14",)),
+        with_torchrun("satellite_embeddings"),
+        2,
+    ),
+    # Wards with short notes are all rank 1's, and notes below a length are left out: it ends its month earlier, and waits in
+    # all_gather_object, while rank 0 is in a backward. Both stand still after some seconds.
+    Program(
+        _case("clinical-notes", ("C07", "C08"), acceptable=("G01",)),
+        with_torchrun("clinical_notes"),
+        2,
+        onset="last line",
+    ),
+    # ---- faults: communication
+    # The dense gradient of two embeddings, 18 MB, is averaged in each step, for 64 pairs. Stacks: all_reduce, synchronise.
+    Program(
+        _case("movie-towers", ("E06", "E09"), acceptable=("C12", "C16")),
+        with_python("movie_towers"),
+        2,
+    ),
+    # ---- faults: balance between ranks
+    # The archive is rank 0's, and rank 1 gets each batch through a slow line: rank 0 waits in its backward. Stacks: read, in
+    # Remote.batch, on rank 1 alone.
+    Program(
+        _case("glacier-front", ("F01",), acceptable=("D01", "F02", "F05", "F03")),
+        with_torchrun("glacier_front"),
+        2,
+    ),
+    # Papers are numbered by citations, and each rank has a range: rank 0's have many times as many neighbors. top shows it.
+    Program(
+        _case("citation-halves", ("F03", "F02"), acceptable=("F05",)),
+        with_torchrun("citation_halves"),
+        2,
+    ),
+)
