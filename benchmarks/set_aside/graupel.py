@@ -1,4 +1,4 @@
-"""Faults, most of which show from outside, and soon healthy programs that look odd.
+"""Twenty-four faults, most of which show from outside, and soon healthy programs that look odd.
 
 Their author knew only the ids and titles of the rules, and no verdict; causes are others than in ``sleet`` and ``hail``, or
 come about in another way. Each comment says what goes wrong, and what somebody with ps, top, py-spy, /proc and the printed
@@ -77,5 +77,89 @@ PROGRAMS: tuple[Program, ...] = (
         _case("citation-halves", ("F03", "F02"), acceptable=("F05",)),
         with_torchrun("citation_halves"),
         2,
+    ),
+    # ---- faults: data
+    # 14 workers, as on a server, compute features in Python on two cores; torch warns of it. top: all of them, and main waits.
+    Program(
+        _case("whale-songs", ("D02",), acceptable=("D01", "D03")),
+        with_python("whale_songs"),
+    ),
+    # Negatives are drawn in Python, through lists of 180 episodes, by the loop's own process. Stacks: negatives, in collate.
+    Program(
+        _case("podcast-ranker", ("D01",)),
+        with_python("podcast_ranker"),
+    ),
+    # next(iter(loader)) in each step: two workers are forked for a single batch. ps: workers come and go; stacks: fork, join.
+    Program(
+        _case("pump-sensors", ("D06", "D01")),
+        with_python("pump_sensors"),
+    ),
+    # ---- faults: time and memory
+    # The loop itself copies each checkpoint to a file server, at 1.2 MB/s: about as long as the steps in between. Stacks: push.
+    Program(
+        _case("sign-language", ("E07",)),
+        with_python("sign_language"),
+    ),
+    # Each headline is compared with all that were kept, one by one. The printed rate falls; stacks: is_new.
+    Program(
+        _case("news-dedupe", ("E10",), acceptable=("D01",)),
+        with_python("news_dedupe"),
+    ),
+    # A cache without a limit keeps crops at random places, which never come again. Memory of the process grows all the time.
+    Program(
+        _case("radar-crops", ("H06", "E04"), acceptable=("H05",)),
+        with_python("radar_crops"),
+    ),
+    # ---- faults: hangs
+    # Two bounded queues: from update 300 on, the learner sends more weights than it reads rollouts, until all are in put().
+    Program(
+        _case("warehouse-rl", ("G01",)),
+        with_python("warehouse_rl"),
+        onset="last line",
+    ),
+    # A worker ends after 200 episodes, without a word, and nobody starts it anew: recv() never returns. ps: a defunct child.
+    Program(
+        _case("tetris-workers", ("G04", "G01")),
+        with_python("tetris_workers"),
+        onset="last line",
+    ),
+    # ---- faults: numbers and learning
+    # A review of rare words only is empty once it is cleaned, and a softmax over nothing is nan. The loss is printed as nan.
+    Program(
+        _case("reviews-pool", ("J01", "nan_loss")),
+        with_python("reviews_pool"),
+    ),
+    # zero_grad() stands between backward() and step(): the printed errors do not move.
+    Program(
+        _case("bike-demand", ("J03",)),
+        with_python("bike_demand"),
+    ),
+    # Batch norm never updates its statistics (momentum 0). Printed: accuracy near 1, and that of guessing for the validation.
+    Program(
+        _case("lung-sounds", ("J05",)),
+        with_python("lung_sounds"),
+    ),
+    # The action with the least value is taken. The printed return falls as the values get better.
+    Program(
+        _case("elevator-dqn", ("J06",)),
+        with_python("elevator_dqn"),
+    ),
+    # ---- faults that only the code shows
+    # The world's size is read as the module is imported, before the group exists: 1, so nothing is wrapped.
+    Program(
+        _case("plankton", ("C03",), outside_trace=False),
+        with_torchrun("plankton"),
+        2,
+    ),
+    # set_epoch gets the number of the first epoch, each time.
+    Program(
+        _case("street-numbers", ("C06",), outside_trace=False),
+        with_torchrun("street_numbers"),
+        2,
+    ),
+    # The student is a copy of a teacher in evaluation mode, and stays in it: no dropout.
+    Program(
+        _case("distil-tags", ("J07",), outside_trace=False),
+        with_python("distil_tags"),
     ),
 )

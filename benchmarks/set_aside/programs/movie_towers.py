@@ -66,6 +66,6 @@ if __name__ == "__main__":
     ap.add_argument("--emb", type=int, default=64)
     ap.add_argument("--batch", type=int, default=64)
     ap.add_argument("--lr", type=float, default=3.0)
-    ap.add_argument("--seconds", type=float, default=1.0)
+    ap.add_argument("--seconds", type=float, default=210)
     a = ap.parse_args()
     mp.spawn(main, (a,), nprocs=a.processes)
