@@ -1,4 +1,4 @@
-"""Twenty-four faults, most of which show from outside, and soon healthy programs that look odd.
+"""Twenty-four faults, most of which show from outside, and fourteen healthy programs that look odd.
 
 Their author knew only the ids and titles of the rules, and no verdict; causes are others than in ``sleet`` and ``hail``, or
 come about in another way. Each comment says what goes wrong, and what somebody with ps, top, py-spy, /proc and the printed
@@ -162,4 +162,35 @@ PROGRAMS: tuple[Program, ...] = (
         _case("distil-tags", ("J07",), outside_trace=False),
         with_python("distil_tags"),
     ),
+    # ---- healthy: learning that looks bad
+    # A fine-tuning whose rate rises for 250 steps, and the loss with it, before it falls.
+    Program(_case("healthy-voice-adapt"), with_python("voice_adapt")),
+    # Two networks in turns of 20 steps; their losses go up and down.
+    Program(_case("healthy-pottery-gan"), with_python("pottery_gan")),
+    # The opponent is replaced by a better one as soon as it loses: the result falls back to 0.
+    Program(_case("healthy-nim-selfplay"), with_python("nim_selfplay")),
+    # Most training labels are wrong on purpose: the training loss hardly falls, and that of the validation is far below it.
+    Program(_case("healthy-noisy-crowd"), with_python("noisy_crowd")),
+    # A new task every 15 s: the loss jumps each time.
+    Program(_case("healthy-task-stream"), with_python("task_stream")),
+    # A search in which rates that are too high diverge, and are dropped.
+    Program(_case("healthy-halving"), with_python("halving")),
+    # The texts that it sorts, and prints, are the error messages of others.
+    Program(_case("healthy-ticket-classifier"), with_python("ticket_classifier")),
+    # ---- healthy: ranks and processes of unequal roles
+    # A parameter server: no collectives, and workers with batches of 64 and of 512.
+    Program(_case("healthy-ps-sgd"), with_python("ps_sgd")),
+    # Gradients of 8 micro-batches are added, and then averaged by one collective.
+    Program(_case("healthy-accum-by-hand"), with_python("accum_by_hand"), 2),
+    # Rank 1 simulates, and rank 0 learns from what it gets.
+    Program(_case("healthy-simulate-and-fit"), with_torchrun("simulate_and_fit"), 2),
+    # Both ranks evaluate their half after each epoch, in less time than the epoch takes.
+    Program(_case("healthy-captions-eval"), with_torchrun("captions_eval"), 2),
+    # ---- healthy: jobs that pause and wait
+    # Requests come in bursts.
+    Program(_case("healthy-tts-server"), with_python("tts_server", "--demo")),
+    # An exported notebook of a workshop: up to 40 s to talk between two cells.
+    Program(_case("healthy-eda-cells"), with_python("eda_cells")),
+    # The training waits while a signal is red, and says so.
+    Program(_case("healthy-carbon-aware"), ("bash", "carbon_aware.sh")),
 )
