@@ -41,21 +41,12 @@ _UNLESS_EXPLAINED: Mapping[str, Callable[[Evidence], Mapping[str, Judgement]]] =
 """Texts with several causes, one of which has its own rule: they explain themselves if that rule does not apply."""
 _REMARKS = frozenset(
     {
-        *("acc_p2p", "barrier_guess", "dp_gather_scalar", "fup_useless", "launch_deprecated", "loss_scale"),
-        *(
-            "no_accelerator",
-            "omp1",
-            "pin_no_accel",
-            "pl_gpu_unused",
-            "pl_workers",
-            "rdzv_address",
-            "rnn_flat",
-            "too_many_workers",
-        ),
+        *("acc_p2p", "barrier_guess", "dp_gather_scalar", "fup_useless", "loss_scale", "no_accelerator", "pin_no_accel"),
+        *("pl_gpu_unused", "pl_workers", "rdzv_address", "rnn_flat", "too_many_workers"),
     }
 )
-"""Remarks that no other rule reads without a journal: of a run that lives, they say what they say of its log, but are only
-possible."""
+"""Remarks that no other rule reads without a journal: of a live run, they state what they state of its log, but are only
+possible. What a launcher prints for every run (``omp1``) is left to the logs."""
 _JUDGED_WHILE_ALIVE = frozenset({"coll_mismatch", "oom_other_proc"})
 
 
