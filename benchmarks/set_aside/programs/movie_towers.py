@@ -43,7 +43,7 @@ def main(rank, a):
     g = torch.Generator().manual_seed(50 + rank)
     begin, n = time.time(), 0
     while True:
-        p = (PEOPLE * torch.rand(a.batch, generator=g) ** 4).long()
+        p = (PEOPLE * torch.rand(a.batch, generator=g) ** 6).long()
         f = p // 1000 * 400 + (400 * torch.rand(a.batch, generator=g) ** 3).long()
         loss = F.cross_entropy(net(p, f), torch.arange(a.batch))
         net.zero_grad()
@@ -65,7 +65,7 @@ if __name__ == "__main__":
     ap.add_argument("--processes", type=int, default=2)
     ap.add_argument("--emb", type=int, default=64)
     ap.add_argument("--batch", type=int, default=64)
-    ap.add_argument("--lr", type=float, default=3.0)
+    ap.add_argument("--lr", type=float, default=5.0)
     ap.add_argument("--seconds", type=float, default=210)
     a = ap.parse_args()
     mp.spawn(main, (a,), nprocs=a.processes)
