@@ -30,7 +30,7 @@ A18_START_S = 10.0
 A18_HOLD_S = 10.0
 """docs/rules.md#a18."""
 TRAINS_WITHIN_S = 60.0
-"""How far back looks at its stack show that a process trains whose output tells nothing, because others print to it, too."""
+"""How far back looks at its stack show that a process trains whose output says nothing, because others print to it, too."""
 _NUMBERS = """\
 # in the script, before init_process_group:
 os.environ["RANK"], os.environ["WORLD_SIZE"] = os.environ["{rank}"], os.environ["{world}"]
@@ -197,7 +197,7 @@ def _worlds(evidence: Evidence, copies: Sequence[_Copy], *, packed: bool | None 
         or evidence.doings.seen(copy.process, TRAINS_WITHIN_S).trains
         for copy in copies
     )
-    if not trains or any(_joined(evidence, copy, threads_tell=not numbered) for copy in copies):
+    if not trains or any(_joined(evidence, copy, threads_decide=not numbered) for copy in copies):
         return None
     alike = copies_alike(evidence, [copy.group for copy in copies])
     launched = _launch_number(copies)
@@ -297,17 +297,17 @@ def _numbered(copies: Sequence[_Copy]) -> tuple[int, ...]:
     return tuple(sorted(numbers)) if len(numbers) == len(copies) else ()
 
 
-def _joined(evidence: Evidence, copy: _Copy, *, threads_tell: bool) -> bool:
+def _joined(evidence: Evidence, copy: _Copy, *, threads_decide: bool) -> bool:
     """Return whether the process has joined others, or may have: even a group of one process starts these threads.
 
-    ``threads_tell``: nothing else says how many processes the group has.
+    ``threads_decide``: nothing else says how many processes the group has.
     """
     group, member, process = copy
     sizes = [item.size for item in evidence.communicators(group) if any(rank.pid == process.pid for rank in item.ranks)]
     size = model_facts.group_size(member.journal)
     if sizes or size is not None:
         return max([*sizes, size or 1]) > 1
-    if not threads_tell:
+    if not threads_decide:
         return False
     return "threads" in process.hidden or has_group_threads(process)
 

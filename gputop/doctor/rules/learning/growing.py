@@ -120,8 +120,8 @@ J02 = Rule(
         f"this is likely, unless the model is called without gradients between {ACTS_SHARE:.0%} of the steps, as in "
         "reinforcement learning, the run logs the growing weight of a term, its steps begin anew in each round, or the loss "
         f"has fallen steadily to {FALLS_AGAIN:.0%} of its peak",
-        "nor if the run states a level, a stage or a task that has risen, and the loss grows where one begins; or "
-        f"the loss has jumped {JUMPS_MIN} times, to {JUMP:g} times what it was, and fallen to {FALLS:.0%} between",
+        "nor is it likely if the run states a level, a stage or a task that has risen, and the loss grows where one begins; or "
+        f"if the loss has jumped {JUMPS_MIN} times, to {JUMP:g} times what it was, and fallen to {FALLS:.0%} in between",
         f"that median is {BACK_AT_START:g} times the first (possible)",
         "only for a run with a single loss, or the sum of its losses, that is always positive and is not called an objective",
     ),

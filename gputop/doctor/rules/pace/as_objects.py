@@ -13,12 +13,14 @@ from gputop.doctor.rules.support.rule import Judgement, Suspicion
 from gputop.whereabouts.records import Doing
 
 SURE_SHARE = 0.5
-"""From this share of the looks on each rank, it is likely (our choice): they cannot all wait for one another for so long."""
-_OF_OBJECTS = re.compile(
-    r"(all_gather|gather|broadcast|scatter|send|recv)_object(_list)?\(|\bcomm\w*\.(allreduce|allgather|gather|reduce|bcast)\(|"
-    r"\bpickle\.(dumps|loads)\(|\.(put|send)\("
+"""From this share of the looks on each rank, at collectives, it is likely (our choice): they cannot all wait for one another
+for so long."""
+_OF_ALL = re.compile(
+    r"(all_gather|gather|broadcast|scatter|send|recv)_object(_list)?\(|\bcomm\w*\.(allreduce|allgather|gather|reduce|bcast)\("
 )
-"""Collectives of torch and of mpi4py that pickle what they pass on, and queues and pipes of multiprocessing."""
+"""Collectives of torch and of mpi4py that pickle what they pass on."""
+_OF_ONE = re.compile(r"\bpickle\.(dumps|loads)\(|\.(put|send)\(")
+"""Pickling, and queues and pipes of multiprocessing: workers of a parameter server send to it this way, too."""
 _OF_GRADIENTS = re.compile(r"(?i)grad|weights|param|state_?dict|(sync|average|merge|reduce)_(model|net)")
 HOLD_S = 3.0
 
@@ -29,11 +31,12 @@ def passes_objects(evidence: Evidence, group: RankGroup) -> Judgement:
     if found is None:
         return None
     share, facts = found
+    collective = seen_at_call(evidence, group, _exchanges_gradients)
     finding = tracked.about(
         group,
         "E09",
         "warning",
-        "likely" if share >= SURE_SHARE else "possible",
+        "likely" if collective is not None and collective[0] >= SURE_SHARE else "possible",
         f"Gradients are averaged by hand, as pickled objects: that takes {share:.0%} of the time",
         facts,
         "Each rank turns all of its gradients or weights into bytes, sends them to every other one, and reads theirs back, in "
@@ -48,6 +51,14 @@ def passes_objects(evidence: Evidence, group: RankGroup) -> Judgement:
     return Suspicion(finding, HOLD_S)
 
 
+def _exchanges_gradients(look: Doing) -> bool:
+    return _is_of_gradients(look, _OF_ALL)
+
+
 def _passes_gradients(look: Doing) -> bool:
+    return _is_of_gradients(look, _OF_ALL) or _is_of_gradients(look, _OF_ONE)
+
+
+def _is_of_gradients(look: Doing, call: re.Pattern[str]) -> bool:
     text = look.text or ""
-    return _OF_OBJECTS.search(text) is not None and _OF_GRADIENTS.search(f"{text} {look.function}") is not None
+    return call.search(text) is not None and _OF_GRADIENTS.search(f"{text} {look.function}") is not None

@@ -271,7 +271,7 @@ E09 = Rule(
         "one process, equal sets of parameters on two or more GPUs, no wrapper, and GPUs that work at the same time",
         f"from outside, by stacks: in {SPAN_S:.0f} s, the main thread of each rank is seen in {SEEN_SHARE:.0%} of {LOOKS_MIN} "
         "looks or more at a call that passes gradients or weights on as Python objects, such as all_gather_object (possible; "
-        f"likely from {SURE_SHARE:.0%})",
+        f"likely from {SURE_SHARE:.0%} at collectives)",
     ),
     hides=("A01", "B07", "B08", "E01"),
     mechanism=(

@@ -62,6 +62,9 @@ def test_it_is_likely_if_it_takes_more_than_half_of_the_time_on_each_rank() -> N
     assert both is not None
     assert one is not None
     assert (both.confidence, one.confidence) == ("likely", "possible")
+    server = judged(*[exchanging("server.send(gradients)", "push", times=4, activity="other")] * 2)
+    assert server is not None
+    assert server.confidence == "possible", "a parameter server may be meant"
 
 
 @pytest.mark.parametrize(
