@@ -43,7 +43,7 @@ class Held(NamedTuple):
 class _Form:
     """The lines of one form: the same words between other numbers."""
 
-    __slots__ = ("_begins", "_gaps", "_low", "_orderly", "_recent", "held", "is_own")
+    __slots__ = ("_begins", "_gaps", "_low", "_orderly", "_recent", "_rises", "held", "is_own")
 
     def __init__(self) -> None:
         self.is_own = False
@@ -51,6 +51,7 @@ class _Form:
         self._recent: deque[float] = deque(maxlen=LINES_MIN)
         self._low = math.inf
         self._gaps = self._orderly = 0
+        self._rises = False
         self._begins = 1
         """How often a count may be lower than all before it: output may be found within an epoch, which then begins anew."""
 
@@ -58,13 +59,18 @@ class _Form:
         """Take in the count of the next line; ``lines_min``: so many in order are the script's own."""
         if self._recent:
             self._gaps += 1
+            self._rises = self._rises or value > self._recent[-1]
             self._orderly += value >= self._recent[-1] or value == self._low or (value < self._low and self._begins > 0)
             self._begins -= value < self._low
         self._low = min(self._low, value)
         self._recent.append(value)
+        orderly = self._gaps >= lines_min - 1 and self._rises and self._orderly >= ORDERLY * self._gaps
+        self.is_own = orderly or self._is_even()
+
+    def _is_even(self) -> bool:
+        """Return whether the newest counts rise by exactly the same each time."""
         gaps = [after - before for before, after in pairwise(self._recent)]
-        even = len(gaps) == LINES_MIN - 1 and 0 < min(gaps) == max(gaps)
-        self.is_own = even or (self._gaps >= lines_min - 1 and max(gaps) > 0 and self._orderly >= ORDERLY * self._gaps)
+        return len(gaps) == LINES_MIN - 1 and 0 < min(gaps) == max(gaps)
 
     def is_near(self, value: float) -> bool:
         """Return whether a count may be of the same counter at this time."""
