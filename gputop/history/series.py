@@ -74,8 +74,15 @@ class Series:
 
     def append(self, x: float, value: float) -> None:
         """Add one value. NaN and infinities are counted and marked, but not averaged. Ignore a value without a valid x."""
-        if -X_MAX <= x <= X_MAX:
-            self.extend((x,), (value,))
+        if not -X_MAX <= x <= X_MAX:
+            return
+        self.version += 1
+        self.last, self.last_x = value, x
+        self._new_x.append(x)
+        if self._values_of is None:
+            self._new_values.append(value)
+        if self._along is None and len(self._new_x) >= TOGETHER:
+            self._take_new()
 
     def extend(self, x: Sequence[float], values: Sequence[float]) -> None:
         """Add values, one for each ``x``, all of which are valid."""
