@@ -143,6 +143,17 @@ class _Cells(dict[str, tuple[str, Style]]):
 
 
 cells_of = lru_cache(maxsize=128)(_Cells)
+TEXTS_KEPT = 512
+"""Texts whose cells are kept: of a row that is painted again, most did not change."""
+
+
+@lru_cache(maxsize=TEXTS_KEPT)
+def _cells_of_text(text: str, style: Style) -> Row | None:
+    """Return one entry per character; None if one takes more or less than one cell."""
+    if not text.isascii() and cell_len(text) != len(text):
+        return None
+    shared = cells_of(style)
+    return [shared[character] for character in text]
 
 
 def _texts(segments: Iterable[Segment]) -> list[tuple[str, Style]]:
@@ -154,9 +165,9 @@ def _expanded(cells: Cells) -> tuple[Row, bool]:
     found: Row = []
     is_wide = False
     for text, style in cells:
-        if text.isascii() or cell_len(text) == len(text):
-            shared = cells_of(style)
-            found += [shared[character] for character in text]
+        known = _cells_of_text(text, style)
+        if known is not None:
+            found += known
             continue
         is_wide = True
         for character in text:
