@@ -15,8 +15,11 @@ from gputop.sources.python_stacks.objects import Kind, Objects
 from gputop.whereabouts.records import HeldList, HeldLoader, HeldModels, Holdings
 
 _EVALUATES = re.compile(
-    r"val|test|eval|dev(?!ice)|hold_?out|infer|pred|query|calib|teacher|target|ema|reference|frozen", re.IGNORECASE
+    r"val|test|eval|dev(?!ice)|hold_?out|infer|pred|query|calib|teacher|target|reference|frozen|"
+    r"(?-i:(?:(?<![A-Za-z])ema|E[Mm][Aa])(?![a-z]))",
+    re.IGNORECASE,
 )
+"""Parts of names; the average of weights (EMA) only as a word of its own, which is part of too many others."""
 _LOADER, _MODULE, _TENSOR, _OPTIMIZER = "torch.DataLoader", "torch.Module", "torch.Tensor", "torch.Optimizer"
 DDP = "torch.DistributedDataParallel"
 _REPLICATES = frozenset((DDP, "torch.FullyShardedDataParallel", "torch.FSDPModule"))

@@ -135,6 +135,11 @@ CASES = {
         "first, second = module(Net, False, drop=module(Dropout, False)), module(Net)\nteacher = module(Net, False)\nwait()",
         Holdings(HeldModels(("Net",), differs=("dropout",))),
     ),
+    "with averages of weights": (
+        "semantic_net, ema_net, net_ema, netEMA = module(Net), *(module(type(name, (Module,), {}), False) for name in 'ABC')\n"
+        "wait()",
+        Holdings(HeldModels(("Net",))),
+    ),
     "with two loaders": (
         "a, b = loader(Random()), loader(Random())\nnet = module(Net)\nwait()",
         Holdings(HeldModels(("Net",))),
