@@ -180,7 +180,9 @@ class Soak:
         """Quit the screen with its key, and end everything; return the screen's exit code, or -1 if it does not end."""
         try:
             self.terminal.resize(160, 50)
-            self.terminal.press("escape", "escape", "q")
+            self.terminal.press("escape", "escape")
+            time.sleep(TURN_S)  # on a crowded machine, an escape and a key may be read at once: as Alt and that key
+            self.terminal.press("q")
             return self.terminal.wait_exit(30.0)
         except (OSError, subprocess.TimeoutExpired):
             return -1
