@@ -46,7 +46,6 @@ _JITTER_S = 0.25
 _PHASE_OFFSET = {"stragglers": 2 / 3, "ddp": 2 / 3, "input": 1 / 3, "spread": 1 / 3, "learning": 1 / 3}
 """Stagger the expensive families: the fraction of its interval that a rule waits between its first and second judgement.
 All other families judge together, so that a root and its symptoms appear at the same moment."""
-_GROUP_RULES = tuple((rule.id, rule) for rule in GROUP_RULES)
 
 
 class _Judged(NamedTuple):
@@ -209,7 +208,8 @@ class Doctor:
             is_anew = self._all_now or (last is not None and last.known != known_of)
             until, reported = (last.until, last.reported) if last is not None else ({}, {})
             abstained = []
-            for rule_id, rule in _GROUP_RULES:
+            for rule in GROUP_RULES:
+                rule_id = rule.id
                 if until.get(rule_id, now) > now and not is_anew and rule_id not in suspected:
                     if rule_id not in reported:
                         continue  # most rules, in most snapshots
