@@ -188,9 +188,9 @@ J05 = Rule(
         "0, 1 and 100 do not count, nor what is called the best or a target",
         f"or the loss of {FAR_TIMES_MIN} evaluations was always {FAR:.0f} times the highest training loss, and its second half "
         f"is {STAYS:.0%} of the first or more (possible)",
-        f"or the training loss has fallen to {LEARNED:.0%}, and the loss of {FAR_TIMES_MIN} evaluations was never below the "
-        f"highest training loss, nor fell; each score is below {BY_CHANCE:g} times that of guessing, and does not rise, or the "
-        f"loss is {ALONE:g} times the highest (possible)",
+        f"or the training loss has fallen to {LEARNED:.0%}, and the loss of {FAR_TIMES_MIN} evaluations neither fell nor was "
+        f"below the highest training loss, while each score stayed below {BY_CHANCE:g} times that of guessing; without a "
+        f"score, the loss must be {ALONE:g} times the highest training loss (possible)",
     ),
     estimated=True,
     mechanism=(

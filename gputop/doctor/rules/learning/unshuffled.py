@@ -139,7 +139,7 @@ J04 = Rule(
     title="The data is not shuffled",
     severities=("warning", "info"),
     confidences=("likely", "possible"),
-    needs=("journal: sampler, loader, and the loss of each step; else /proc: variables", "its files or output"),
+    needs=("journal: sampler, loader, and the loss of each step", "/proc: variables", "its files or output"),
     every_s=RARELY_S,
     threshold=(
         f"the sampler keeps the order, and the loss jumps {JUMPS_MIN} times: {AFTER} losses that are each {JUMP:g} times the "
