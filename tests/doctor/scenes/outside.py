@@ -184,6 +184,18 @@ waits_for_files = outside(
 """Young ranks that exchange files: they are connected to nothing, and use little of a core."""
 
 
+def seen_at(*looks: Callable[[int], Doing]) -> Scene:
+    """Return a run of so many ranks, each of which is seen in turn at what its ``looks`` return for the second."""
+    base = outside(*[always("runs")] * len(looks))
+
+    def scene(second: int) -> Snapshot:
+        shot = base(second)
+        seen = zip(shot.processes, looks, strict=True)
+        return replace(shot, processes=tuple(replace(process, doing=look(second)) for process, look in seen))
+
+    return scene
+
+
 def locked(scene: Scene, since: int) -> Scene:
     """The same; from a second on, all threads of its processes wait for each other."""
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
 from gputop.doctor.findings.finding import Finding
-from gputop.snapshot import Snapshot
 from gputop.whereabouts.records import Doing
 from tests.doctor.scenes.base import play
-from tests.doctor.scenes.outside import always, outside
+from tests.doctor.scenes.outside import seen_at
 
 Look = Callable[[int], Doing]
 STEP = (
@@ -28,14 +26,7 @@ def exchanging(text: str, times: int = 1, rounds: int = 3) -> Look:
 
 
 def judged(*looks: Look, seconds: int = 60) -> Finding | None:
-    base = outside(*[always("runs")] * len(looks))
-
-    def scene(second: int) -> Snapshot:
-        shot = base(second)
-        seen = zip(shot.processes, looks, strict=True)
-        return replace(shot, processes=tuple(replace(process, doing=look(second)) for process, look in seen))
-
-    return next((item for item in play(scene, seconds)[-1] if item.id == "E11"), None)
+    return next((item for item in play(seen_at(*looks), seconds)[-1] if item.id == "E11"), None)
 
 
 @pytest.mark.parametrize(
