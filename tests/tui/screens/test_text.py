@@ -129,6 +129,14 @@ def test_what_the_main_thread_of_an_untracked_process_does_is_shown() -> None:
     assert "main thread" not in text(process_lines(snapshot.processes[0], snapshot, 100))
 
 
+def test_the_rows_below_the_main_thread_stay_where_they_are_if_a_look_fails() -> None:
+    snapshot = samples.snapshot()
+    read = replace(snapshot.processes[0], doing=Doing("other"), held=Holdings(HeldModels(("Net",))))
+    seen, failed = (process_lines(process, snapshot, 100) for process in (read, replace(read, doing=None)))
+    assert len(failed) == len(seen)
+    assert "main thread N/A" in " ".join(text(failed).split())
+
+
 def test_what_an_untracked_training_holds_is_shown() -> None:
     snapshot = samples.snapshot()
     models = HeldModels(("DistributedDataParallel",), "DistributedDataParallel", replicates=True, evaluates=True)

@@ -90,7 +90,7 @@ def _identity(process: Process, snapshot: Snapshot) -> list[tuple[str, str]]:
         ("name", process.name or units.UNKNOWN),
         ("command", " ".join(process.command) if process.command else units.UNKNOWN),
         ("state", _STATES.get(process.state or "", process.state or units.UNKNOWN)),
-        *([("main thread", _doing(process.doing))] if process.doing is not None else []),
+        *([("main thread", _doing(process.doing))] if process.doing is not None or process.held is not None else []),
         *(_held(process.held) if process.held is not None else []),
         ("CPU", units.percent(process.cpu_percent)),
         ("host memory (RSS)", units.bytes_text(process.memory_rss_bytes)),
@@ -99,8 +99,10 @@ def _identity(process: Process, snapshot: Snapshot) -> list[tuple[str, str]]:
     ]
 
 
-def _doing(doing: Doing) -> str:
-    """Return what a main thread was seen to do, and at which line of the user's own code."""
+def _doing(doing: Doing | None) -> str:
+    """Return what a main thread was seen to do, and at which line of the user's own code; a single look may fail."""
+    if doing is None:
+        return units.UNKNOWN
     at = f" at {clean(doing.place)}" if doing.place else ""
     return f"{_ACTIVITIES.get(doing.activity, doing.activity)}{at}"
 
