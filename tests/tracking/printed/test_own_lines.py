@@ -10,6 +10,8 @@ import pytest
 
 from gputop.doctor.printed import judge
 from gputop.jobs.output.printed_log import printed_run
+from gputop.tracking.printed.lines import parse
+from gputop.tracking.printed.own_lines import FORMS_MAX, OwnLines
 from gputop.tracking.printed.transcript import Transcript
 
 Invent = Callable[[random.Random], str]
@@ -117,3 +119,34 @@ def test_epochs_that_begin_anew_and_their_summaries_are_taken() -> None:
         lines += [f"epoch {epoch} step {step} loss 0.5" for step in range(0, 100, 10)]
         lines += [f"epoch {epoch} done: mean loss 0.4, 31 s", f"val epoch {epoch}: loss 0.6"]
     assert len(taken(lines)) == 5 * 11
+
+
+def test_summaries_of_the_first_epochs_are_taken_at_once() -> None:
+    lines = [f"step {step} loss 0.5" for step in range(0, 100, 10)]
+    summaries = ["epoch 0 done: mean loss 0.4, 31 s", "epoch 1 done: mean loss 0.3, 30 s"]
+    assert [loss for _, loss in taken([*lines, *summaries])][-2:] == [0.4, 0.3]
+
+
+def test_lines_that_are_out_of_order_now_and_then_are_the_scripts_own() -> None:
+    first = [f"pretraining step {step} loss 3.1" for step in range(100, 2000, 100)]
+    steps = [at * at for at in range(3, 40)]
+    steps[10], steps[11], steps[25], steps[26] = steps[11], steps[10], steps[26], steps[25]
+    second = [f"finetune | iter {step} | loss 0.7" for step in steps]
+    assert len([item for item in taken(first + second) if item[1] == 0.7]) >= len(steps) - 12
+
+
+def test_invented_lines_that_count_down_are_not_believed() -> None:
+    own = [f"step {step} loss 0.5" for step in range(10, 900, 10)]
+    invented = [f"sample: at iteration {90000 - step * step} my loss = 7.0" for step in range(1, 90)]
+    lines = [line for pair in zip(own, invented, strict=True) for line in pair]
+    assert not [item for item in taken(lines) if item[1] == 7.0]
+
+
+def test_output_with_ever_new_words_takes_no_memory() -> None:
+    own = OwnLines()
+    for number in range(500):
+        line = f"step {number} {''.join(chr(97 + int(digit)) for digit in str(number))} loss 0.5"
+        printed = parse(line)
+        assert printed is not None
+        own.believed(line, printed)
+    assert len(own._forms) <= FORMS_MAX

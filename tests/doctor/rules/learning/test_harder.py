@@ -109,3 +109,10 @@ def test_phases_that_take_turns_are_no_curriculum(numbers: tuple[int, int], tmp_
     course = [(numbers[at % 2], step, loss) for at, (_, step, loss) in enumerate(of_a_divergence(0.05, 1))]
     lines = [f"phase {level} step {step} loss {loss:.4f}" for level, step, loss in course]
     assert said_of(lines, tmp_path).get("J02") == "likely"
+
+
+def test_a_loss_that_climbs_in_stairs_and_never_falls_is_a_divergence(tmp_path: Path) -> None:
+    rng = random.Random(2)
+    stairs = [0.2 + 1.1 * math.exp(-place / 12) for place in range(60)] + [0.2 * 1.6 ** (1 + at // 12) for at in range(96)]
+    lines = [line for at, loss in enumerate(stairs) for line in wordless(1, 10 * at, loss * math.exp(rng.gauss(0, 0.02)))]
+    assert said_of(lines, tmp_path).get("J02") == "likely"

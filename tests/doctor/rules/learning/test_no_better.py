@@ -60,6 +60,14 @@ COURSES: dict[str, tuple[Callable[[int, random.Random], Values], bool]] = {
         ),
         False,
     ),
+    "has learned little": (
+        lambda epoch, rng: (2.3 - 0.05 * epoch, 0.4, 2.8 + 0.4 * epoch, 0.1 + 0.03 * rng.random()),
+        False,
+    ),
+    "guesses, with a loss that was better once": (
+        lambda epoch, rng: (2.3 * learned(epoch), 1 - 0.9 * learned(epoch), 1.5 + 0.004 * epoch, 0.1 + 0.03 * rng.random()),
+        False,
+    ),
     "has not learned yet": (lambda epoch, rng: (2.3 - 0.01 * epoch, 0.12, 2.31, 0.11), False),
 }
 
@@ -74,3 +82,11 @@ def test_an_evaluation_that_only_guesses_while_the_training_learns(line: str, co
     said = {item.id: item for item in explain_logs([str(log)])[0]}
     assert ("J05" in said) is found
     assert not found or "has never been below" in said["J05"].title
+
+
+def test_a_score_that_rises_is_no_guess_although_it_is_low(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    for rise, found in ((0.0, True), (0.004, False)):
+        courses = ((2.3 * learned(at), 1 - 0.9 * learned(at), 2.8 + 0.4 * at, 0.06 + rise * at) for at in range(1, 25))
+        log.write_text("".join(f"{LINES['Keras'](epoch, values)}\n" for epoch, values in enumerate(courses, 1)))
+        assert ("J05" in {item.id for item in explain_logs([str(log)])[0]}) is found

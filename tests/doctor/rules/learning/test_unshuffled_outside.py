@@ -50,10 +50,11 @@ def test_a_loss_that_jumps_back_makes_it_likely() -> None:
         None,
         replace(IN_ORDER, sampler="RandomSampler", shuffles=True),
         replace(IN_ORDER, sampler="ByLength", is_plain=False, shuffles=None),
+        replace(IN_ORDER, is_plain=False),
         replace(IN_ORDER, dataset="TimeSeriesDataset"),
         replace(IN_ORDER, dataset="TokenBlocks"),
     ],
-    ids=["none is seen", "shuffled", "a sampler of its own", "a time series", "text"],
+    ids=["none is seen", "shuffled", "a sampler of its own", "batches of its own", "a time series", "text"],
 )
 def test_other_loaders_say_nothing(loader: HeldLoader | None) -> None:
     assert said_of(loader, scenes.falls) is None
@@ -62,3 +63,7 @@ def test_other_loaders_say_nothing(loader: HeldLoader | None) -> None:
 def test_one_pass_over_the_data_needs_no_shuffling() -> None:
     assert said_of(IN_ORDER, scenes.falls, epochs=False) is None
     assert said_of(IN_ORDER, scenes.falls, seconds=12) is None
+
+
+def test_one_look_at_variables_is_not_enough() -> None:
+    assert said_of(IN_ORDER, scenes.falls, seconds=35) is None
