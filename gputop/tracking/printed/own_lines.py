@@ -24,7 +24,7 @@ ORDERLY = 0.85
 NEAR = 0.02
 """A line is near a counter that differs by its newest strides or by this share of its value (our choice)."""
 FORMS_MAX = 32
-"""Further forms are not believed before the others are forgotten."""
+"""Before further forms are followed, those that do not count in order are forgotten; all of them if each one does."""
 _EPOCH = "epoch"
 _FORM_CHARACTERS = 80
 _COUNTED = re.compile(r"(?:step|iter|iteration|epoch|update|updates)\W{0,4}\d", re.IGNORECASE)
@@ -125,7 +125,8 @@ class OwnLines:
             return None
         key = kind, _BLANK.sub(" ", _NUMBER.sub("#", line[:_FORM_CHARACTERS]))
         if key not in self._forms and len(self._forms) >= FORMS_MAX:
-            self._forms = {name: each for name, each in self._forms.items() if each.is_own}
+            own = {name: each for name, each in self._forms.items() if each.is_own}
+            self._forms = own if len(own) < FORMS_MAX else {}
         any_own = any(each.is_own for name, each in self._forms.items() if name != key)
         self._forms.setdefault(key, _Form()).count(value, OTHERS_MIN if any_own else LINES_MIN)
         return key, value
