@@ -15,6 +15,7 @@ from gputop.terminal_text import strip_escapes
 from gputop.tracking.printed import rates
 from gputop.tracking.printed.bars import Redraws
 from gputop.tracking.printed.headings import Headings
+from gputop.tracking.printed.languages import in_english
 from gputop.tracking.printed.lines import LINE_CHARACTERS, parse
 from gputop.tracking.printed.names import EVALUATION, Printed, is_evaluation, is_measured
 from gputop.tracking.printed.own_lines import OwnLines
@@ -76,7 +77,7 @@ class Transcript:
         if not data:
             yield from self._release(None)
         for line in lines:
-            plain = strip_escapes(line[: 2 * LINE_CHARACTERS])[:LINE_CHARACTERS]
+            plain = in_english(strip_escapes(line[: 2 * LINE_CHARACTERS])[:LINE_CHARACTERS])
             if self._held is not None and plain.strip():
                 yield from self._release(bar_of(plain))
             yield from self._take(plain)

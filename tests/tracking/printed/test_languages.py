@@ -1,0 +1,81 @@
+"""Losses, steps and epochs that a script prints in the language of its author."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from gputop.tracking.own_output import shows_sign
+from gputop.tracking.printed.languages import in_english
+from gputop.tracking.printed.transcript import Transcript
+
+Taken = list[tuple[int, dict[str, float]]]
+
+
+def taken(*lines: str) -> Taken:
+    return list(Transcript(with_bars=True).feed(("\n".join(lines) + "\n").encode()))
+
+
+@pytest.mark.parametrize(
+    ("line", "metrics"),
+    [
+        ("Epoche 3/10: Verlust 0.41, Genauigkeit 0.81", {"loss": 0.41, "accuracy": 0.81, "epoch": 3.0}),
+        ("Epoche 4/10 Trainingsverlust: 0.3 Validierungsverlust: 0.5", {"train_loss": 0.3, "val_loss": 0.5, "epoch": 4.0}),
+        ("époque 2 - perte: 0.51 - perte de validation: 0.7", {"loss": 0.51, "val_loss": 0.7, "epoch": 2.0}),
+        ("perte d'entraînement : 0.51, perte_val : 0.7", {"train_loss": 0.51, "val_loss": 0.7}),
+        ("Época 3, pérdida: 0.41, pérdida de validación: 0.6", {"loss": 0.41, "val_loss": 0.6, "epoch": 3.0}),
+        ("época 3, perda de treino 0.31, acurácia 0.9", {"train_loss": 0.31, "accuracy": 0.9, "epoch": 3.0}),
+        ("epoca 1 perdita: 0.2 perdita di validazione: 0.3", {"loss": 0.2, "val_loss": 0.3, "epoch": 1.0}),
+        ("Эпоха 3: потери 0.51, точность 0.9", {"loss": 0.51, "accuracy": 0.9, "epoch": 3.0}),
+        ("轮次：3 训练损失：0.4，验证损失：0.6", {"train_loss": 0.4, "val_loss": 0.6, "epoch": 3.0}),
+        ("エポック 3 損失: 0.5 正解率: 0.7", {"loss": 0.5, "accuracy": 0.7, "epoch": 3.0}),
+        ("에포크 2 손실: 0.3 정확도: 0.8", {"loss": 0.3, "accuracy": 0.8, "epoch": 2.0}),
+    ],
+)
+def test_a_line_in_another_language_has_english_names(line: str, metrics: dict[str, float]) -> None:
+    assert [found for _, found in taken(line)] == [metrics]
+    assert shows_sign(line)
+
+
+@pytest.mark.parametrize(
+    ("line", "step"),
+    [
+        ("pas 120 perte 0.4", 120),
+        ("Schritt 120: Verlust 0.4", 120),
+        ("paso 120, pérdida 0.4", 120),
+        ("passo 120 perda=0.4", 120),
+        ("шаг 120 потери 0.4", 120),
+        ("步数: 120 损失: 0.4", 120),
+    ],
+)
+def test_steps_are_counted_in_words_of_the_same_language(line: str, step: int) -> None:
+    assert taken(line) == [(step, {"loss": 0.4})]
+
+
+def test_the_heading_of_a_table_may_be_in_another_language() -> None:
+    (first, second) = taken(
+        "| pas    | perte    | exactitude | durée  |",
+        "|--------|----------|------------|--------|",
+        "|     10 |   1.6094 |      0.210 |   1.5s |",
+        "|     20 |      nan |      0.210 |   2.9s |",
+    )
+    assert first == (10, {"loss": 1.6094, "accuracy": 0.21})
+    assert second[0] == 20
+    assert math.isnan(second[1]["loss"])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "step 3 loss 0.5",
+        "nous ne pouvons pas 3",
+        "Schritt 3 von 5: Daten laden",
+        "expert 3 loss 0.5, property perturbed",
+        "the epochal loss 0.3",
+        "Verlustfunktion: 3",
+        "文字 3",
+    ],
+)
+def test_other_lines_stay_as_they_are(line: str) -> None:
+    assert in_english(line) == line
