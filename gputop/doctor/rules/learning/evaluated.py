@@ -4,7 +4,6 @@ never better than the first training loss (J05)."""
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 
 from gputop import units
@@ -12,15 +11,20 @@ from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.rules.learning.courses import Course, courses
+from gputop.doctor.rules.learning.evaluations import (
+    DIGITS_MIN,
+    SCORES_MIN,
+    TIMES_MIN,
+    is_an_evaluation,
+    is_same,
+    is_score,
+    is_telling,
+    words_of,
+)
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.only_loss import STRETCHES_MIN, only_loss
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
-from gputop.losses import is_of_evaluation
 
-TIMES_MIN = 4
-"""An evaluation must have been equal so many times (our choice)."""
-SCORES_MIN = 8
-"""A score of few digits is equal by chance, or while a model answers the same to all, more often (our choice)."""
 FELL = 0.7
 """The training loss has fallen to this share of its initial value, so the trained weights have changed (our choice)."""
 FAR, FAR_TIMES_MIN = 100.0, 6
@@ -36,40 +40,12 @@ where no score such as an accuracy confirms it (our choice)."""
 BY_CHANCE, HARDLY = 1.7, 1.3
 """A score that is always below so many times what guessing yields, and hardly rises, is no better (our choice). A classifier
 that guesses has a loss of -log of that."""
-DIGITS_MIN = 4
-"""A printed value with fewer digits may be equal by rounding (our choice)."""
 SEEN_FROM_STEP = 50
 HOLD_S = 5.0
 _LOSSES = frozenset(("loss", "nll", "ce", "bce", "xent", "mse", "mae"))
 """What an evaluation measures as the training does; an error rate, a root or an exponential has another scale."""
-_ERRORS = frozenset(("loss", "nll", "ce", "bce", "xent", "mse", "mae", "rmse", "ppl", "perplexity", "error", "wer", "cer"))
-_SCORES = frozenset(
-    (
-        *(
-            "acc",
-            "accuracy",
-            "acc1",
-            "top1",
-            "f1",
-            "iou",
-            "miou",
-            "dice",
-            "auc",
-            "auroc",
-            "map",
-            "psnr",
-            "ssim",
-            "bleu",
-            "rouge",
-        ),
-        *("score", "precision", "recall", "exact", "em"),
-    )
-)
-_KEPT = frozenset(("best", "max", "min", "highest", "lowest", "target", "baseline", "threshold", "last", "previous"))
-"""Words for values that stay on purpose until a better one comes."""
 _PERCENT = "_percent"
 """Ends the name of what was printed with "%"."""
-_WORD = re.compile(r"[^\W_]+")
 
 
 def evaluation_stands(evidence: Evidence, group: RankGroup) -> Judgement:
@@ -87,15 +63,15 @@ def evaluation_stands(evidence: Evidence, group: RankGroup) -> Judgement:
     training = Fact(
         f"the training loss fell from {units.metric(start)} to {units.metric(now)}", now, f"{logged.source(group)}: {name}"
     )
-    evaluations = courses(evidence, group, _is_an_evaluation)
-    still = [course for course in evaluations if _is_same(course)]
+    evaluations = courses(evidence, group, is_an_evaluation)
+    still = [course for course in evaluations if is_same(course)]
     if still:
         return Suspicion(_same_each_time(group, still, training), HOLD_S)
     highest = max(stretch.mean for stretch in stretches)
     far = next((course for course in evaluations if _stays_far(course, highest)), None)
     if far is not None:
         return Suspicion(_far_above(group, far, highest, training), HOLD_S)
-    scores = [course for course in evaluations if _is_score(course)]
+    scores = [course for course in evaluations if is_score(course)]
     if now > LEARNED * start or not all(_is_guessing(score, highest) for score in scores):
         return None
     above = next((course for course in evaluations if _is_no_better(course, highest, bool(scores))), None)
@@ -103,7 +79,7 @@ def evaluation_stands(evidence: Evidence, group: RankGroup) -> Judgement:
 
 
 def _same_each_time(group: RankGroup, still: Sequence[Course], training: Fact) -> Finding:
-    course = min(still, key=lambda item: (not _is_telling(item), item.name))
+    course = min(still, key=lambda item: (not is_telling(item), item.name))
     value = course.highest
     facts = [
         Fact(f"{item.name} has been {units.metric(item.highest)} each of {item.values} times", item.highest, item.source)
@@ -113,7 +89,7 @@ def _same_each_time(group: RankGroup, still: Sequence[Course], training: Fact) -
         group,
         "J05",
         "warning",
-        "likely" if _is_telling(course) else "possible",
+        "likely" if is_telling(course) else "possible",
         f"The evaluation gives the same value each time ({course.name} {units.metric(value)}), while the training loss falls",
         [*facts, training],
         "What is evaluated is not what is trained: a copy of the model that nothing updates, such as an average of its weights "
@@ -205,20 +181,9 @@ J05 = Rule(
 )
 
 
-def _is_an_evaluation(name: str) -> bool:
-    words = set(_WORD.findall(name.lower()))
-    return is_of_evaluation(name) and bool(words & (_ERRORS | _SCORES)) and not words & _KEPT
-
-
-def _is_same(course: Course) -> bool:
-    """Return whether all values are equal, and not at a limit at which they may stay."""
-    enough = course.values >= (TIMES_MIN if _is_telling(course) else SCORES_MIN)
-    return enough and course.lowest == course.highest and abs(course.highest) not in (0.0, 1.0, 100.0)
-
-
 def _stays_far(course: Course, highest: float) -> bool:
     """Return whether a loss is always far above the highest training loss, and does not fall with it."""
-    if _LOSSES.isdisjoint(_WORD.findall(course.name.lower())):
+    if _LOSSES.isdisjoint(words_of(course.name)):
         return False
     if course.values < FAR_TIMES_MIN or len(course.means) < 2 or course.lowest < FAR * highest:
         return False
@@ -228,14 +193,10 @@ def _stays_far(course: Course, highest: float) -> bool:
 
 def _is_no_better(course: Course, highest: float, confirmed: bool) -> bool:
     """Return whether a loss was never better than at first; ``confirmed``: whether scores are no better than guessing."""
-    if _LOSSES.isdisjoint(_WORD.findall(course.name.lower())) or course.values < FAR_TIMES_MIN or len(course.means) < 2:
+    if _LOSSES.isdisjoint(words_of(course.name)) or course.values < FAR_TIMES_MIN or len(course.means) < 2:
         return False
     first, second = _halves(course)
     return course.lowest >= (NO_BETTER if confirmed else ALONE) * highest and second >= first
-
-
-def _is_score(course: Course) -> bool:
-    return not _SCORES.isdisjoint(_WORD.findall(course.name.lower()))
 
 
 def _is_guessing(course: Course, highest: float) -> bool:
@@ -250,8 +211,3 @@ def _is_guessing(course: Course, highest: float) -> bool:
 def _halves(course: Course) -> tuple[float, float]:
     half = len(course.means) // 2
     return units.mean(course.means[:half]), units.mean(course.means[half:])
-
-
-def _is_telling(course: Course) -> bool:
-    digits = repr(course.highest).partition("e")[0].replace(".", "").lstrip("-0")
-    return not _ERRORS.isdisjoint(_WORD.findall(course.name.lower())) and len(digits) >= DIGITS_MIN

@@ -11,6 +11,8 @@ from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings.finding import Confidence, Fact, Finding, Severity
+from gputop.doctor.rules.learning.courses import courses
+from gputop.doctor.rules.learning.evaluations import DIGITS_MIN, is_an_evaluation, is_same, is_telling
 from gputop.doctor.rules.learning.weights_stay import BAND, COARSE_SHARE, PROBES_MIN, STEPS_MIN, weights_stay
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.only_loss import STRETCHES_MIN, only_loss
@@ -29,6 +31,8 @@ REDRAWN_TIMES = 3
 is no repetition (our choice)."""
 CONVERGED = 0.02
 """A loss that was below this share of its initial value before it became 0 has converged; a print rounds it (our choice)."""
+ALIKE_MIN = 6
+"""So many evaluations give the same value: the first few may come before the first step (our choice)."""
 FLAT_VALUES = 40
 """This many values of the loss, and as many of an evaluation, are a course even if they come once an epoch (our choice)."""
 FLAT_STEPS = 500
@@ -55,6 +59,7 @@ def loss_stays(evidence: Evidence, group: RankGroup) -> Judgement:
     return (
         _same(evidence, group, rank, name, series)
         or weights_stay(evidence, group, rank, name)
+        or _evaluated_alike(evidence, group, rank, name)
         or _flat(evidence, group, rank, name, series)
         or _flat_by_epochs(evidence, group, rank, name, series)
     )
@@ -79,6 +84,8 @@ J03 = Rule(
         f"the loss is within {BAND:.0%} of its initial value after {STEPS_MIN} steps, and {PROBES_MIN} samples of the weights, "
         f"one every 10 steps, are equal to the last bit, or weights in 16 bits differ in {COARSE_SHARE:.0%} of the values or "
         "fewer (likely; with several optimizers, or weights on a GPU, possible)",
+        f"{ALIKE_MIN} evaluations or more give the same loss or error, to the last of {DIGITS_MIN} or more digits, and the "
+        f"training loss is within {BAND:.0%} of its initial value (likely)",
         f"after {FLAT_STEPS} steps the loss is within {FLAT_SHARE:.0%} of its initial value and never left a band of "
         f"{FLAT_BAND:.0%} (possible)",
         f"neither {FLAT_VALUES} reports of the loss nor those of an evaluation's left a band of {FLAT_SHARE:.0%} (possible)",
@@ -177,6 +184,36 @@ def _flat_by_epochs(evidence: Evidence, group: RankGroup, rank: Rank, name: str,
         "The steps change nothing, or too much: the model gives the same answer to every input, as with a rate far too high."
     )
     return Suspicion(_finding(group, "warning", "possible", title, facts, cause, _CHECK), 10.0)
+
+
+def _evaluated_alike(evidence: Evidence, group: RankGroup, rank: Rank, name: str) -> Judgement:
+    """Judge a run whose evaluations are equal to the last digit, although it trains: no step has changed the weights."""
+    stretches = evidence.levels(logged.run_id(group), rank.rank, name).stretches
+    if len(stretches) < STRETCHES_MIN or stretches[0].step > _SEEN_FROM_STEP:
+        return None
+    start, now = stretches[0].mean, units.mean([stretch.mean for stretch in stretches[-2:]])
+    if abs(now - start) > BAND * abs(start):
+        return None
+    evaluations = courses(evidence, group, is_an_evaluation)
+    alike = next((item for item in evaluations if is_telling(item) and is_same(item) and item.values >= ALIKE_MIN), None)
+    if alike is None:
+        return None
+    value = units.metric(alike.highest)
+    facts = [
+        Fact(f"{alike.name} has been {value} each of {alike.values} times", alike.highest, alike.source),
+        Fact(f"{name} is {units.metric(now)}, {units.metric(start)} at first", now, f"{logged.source(group)}: {name}"),
+    ]
+    cause = (
+        "The same weights give the same value, so no step changes them: gradients are set to zero before the optimizer's step, "
+        "the optimizer holds the parameters of another model, or the loss is detached from the model."
+    )
+    fix = (
+        "loss.backward(); optimizer.step(); optimizer.zero_grad()  # in this order\n"
+        "held = {id(p) for g in optimizer.param_groups for p in g['params']}\n"
+        'print(sum(id(p) in held for p in model.parameters()), "parameters are in the optimizer")'
+    )
+    title = f"The evaluation gives the same value each time ({alike.name} {value}), and the loss stays where it began"
+    return Suspicion(_finding(group, "warning", "likely", title, facts, cause, fix), 5.0)
 
 
 def _flat(evidence: Evidence, group: RankGroup, rank: Rank, name: str, series: PointSeries) -> Judgement:

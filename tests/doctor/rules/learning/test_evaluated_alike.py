@@ -1,0 +1,52 @@
+"""Evaluations that are equal to the last digit although the run trains: its weights do not change (J03)."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gputop.cli.doctor.logs import explain_logs
+
+LINES: dict[str, Callable[[int, float, float], str]] = {
+    "errors": lambda epoch, train, val: f"Epoch {epoch:03d} - train MSE: {train:.5f} - val MSE: {val:.5f} - 3s",
+    "losses": lambda epoch, train, val: f"[{epoch}/100] loss {train:.4f}, valid loss {val:.4f}",
+    "JSON": lambda epoch, train, val: json.dumps({"epoch": epoch, "train/loss": train, "eval/loss": round(val, 6)}),
+}
+Course = Callable[[int, random.Random], tuple[float, float]]
+COURSES: dict[str, tuple[Course, bool]] = {
+    "nothing changes the weights": (lambda epoch, rng: (1 + rng.gauss(0, 0.01), 1.05019), True),
+    "the data has nothing to learn": (lambda epoch, rng: (1 + rng.gauss(0, 0.01), 1.05 + rng.gauss(0, 0.001)), False),
+    "what is evaluated is another model": (lambda epoch, rng: (math.exp(-epoch / 8), 1.05019), False),
+    "a value of few digits": (lambda epoch, rng: (1 + rng.gauss(0, 0.01), 0.5), False),
+    "it learns": (lambda epoch, rng: (math.exp(-epoch / 8), 0.2 + math.exp(-epoch / 8)), False),
+}
+
+
+def said(lines: list[str], tmp_path: Path) -> dict[str, str]:
+    """Return the confidence of each finding on a log."""
+    log = tmp_path / "train.log"
+    log.write_text("\n".join(lines) + "\n")
+    return {item.id: item.confidence for item in explain_logs([str(log)])[0]}
+
+
+@pytest.mark.parametrize("line", LINES)
+@pytest.mark.parametrize("course", COURSES)
+def test_equal_evaluations_beside_a_loss_that_stays_show_weights_that_do_not_change(
+    line: str, course: str, tmp_path: Path
+) -> None:
+    rng = random.Random(3)
+    values_of, found = COURSES[course]
+    lines = [LINES[line](epoch, *values_of(epoch, rng)) for epoch in range(1, 31)]
+    assert said(lines, tmp_path).get("J03") == ("likely" if found else None)
+
+
+def test_a_few_equal_evaluations_are_not_enough(tmp_path: Path) -> None:
+    lines = [f"step {step} loss {1 + step % 3 / 1000:.4f}" for step in range(1, 200)]
+    for evaluations, found in ((5, None), (6, "likely")):
+        between = [f"{line}\nstep {step} val loss 1.0502" for step, line in enumerate(lines, 1) if step <= evaluations]
+        assert said([*between, *lines[evaluations:]], tmp_path).get("J03") == found
