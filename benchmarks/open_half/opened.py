@@ -255,4 +255,14 @@ PROGRAMS: tuple[Program, ...] = (
         _case("meter-readings", ("J04",), outside_trace=False),
         with_python("meter_readings"),
     ),
+    # A review of rare words only is empty once it is cleaned, and a softmax over nothing is nan. The loss is printed as nan.
+    Program(
+        _case("reviews-pool", ("J01", "nan_loss")),
+        with_python("reviews_pool"),
+    ),
+    # zero_grad() stands between backward() and step(): the printed errors do not move.
+    Program(
+        _case("bike-demand", ("J03",)),
+        with_python("bike_demand"),
+    ),
 )

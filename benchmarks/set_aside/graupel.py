@@ -1,4 +1,4 @@
-"""Twenty-four faults, most of which show from outside, and fourteen healthy programs that look odd.
+"""Twenty-two faults, most of which show from outside, and fourteen healthy programs that look odd.
 
 Their author knew only the ids and titles of the rules, and no verdict; causes are others than in ``sleet`` and ``hail``, or
 come about in another way. Each comment says what goes wrong, and what somebody with ps, top, py-spy, /proc and the printed
@@ -124,16 +124,6 @@ PROGRAMS: tuple[Program, ...] = (
         onset="last line",
     ),
     # ---- faults: numbers and learning
-    # A review of rare words only is empty once it is cleaned, and a softmax over nothing is nan. The loss is printed as nan.
-    Program(
-        _case("reviews-pool", ("J01", "nan_loss")),
-        with_python("reviews_pool"),
-    ),
-    # zero_grad() stands between backward() and step(): the printed errors do not move.
-    Program(
-        _case("bike-demand", ("J03",)),
-        with_python("bike_demand"),
-    ),
     # Batch norm never updates its statistics (momentum 0). Printed: accuracy near 1, and that of guessing for the validation.
     Program(
         _case("lung-sounds", ("J05",)),
