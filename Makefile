@@ -36,8 +36,8 @@ test test-pythons: export OMP_WAIT_POLICY = PASSIVE
 test test-pythons: export PYTHONDONTWRITEBYTECODE =
 
 # A test that fails next to others is run again on its own, and only a second failure counts: other work on the machine may have
-# starved the first. Both results are printed.
-AGAIN := --last-failed --last-failed-no-failures none --maxfail 10
+# starved the first. Both results are printed. The snapshots of other tests are not unused then.
+AGAIN := --last-failed --last-failed-no-failures none --maxfail 10 --snapshot-warn-unused
 
 test: $(VENV)/.developed
 	@status=0; \
