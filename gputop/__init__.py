@@ -76,13 +76,15 @@ def __getattr__(name: str) -> object:
 def _load(home: str) -> ModuleType:
     """Import a part of gputop. Python may write bytecode then, and libffi a page for ctypes: beyond the limit on the size of
     files (``ulimit -f``), they would end a script that lets SIGXFSZ end it."""
+    from importlib import import_module
+
+    if home in sys.modules:
+        return import_module(home)  # waits if another thread is importing it
     import signal
 
     exceeded = {signal.SIGXFSZ}
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, exceeded)
     try:
-        from importlib import import_module
-
         return import_module(home)
     finally:
         if not exceeded <= blocked:

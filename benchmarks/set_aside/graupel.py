@@ -66,7 +66,7 @@ PROGRAMS: tuple[Program, ...] = (
     ),
     # ---- faults: balance between ranks
     # The archive is rank 0's, and rank 1 gets each batch through a slow line: rank 0 waits in its backward. Stacks: read, in
-    # Remote.batch, on rank 1 alone.
+    # Remote.batch, on rank 1 only.
     Program(
         _case("glacier-front", ("F01",), acceptable=("D01", "F02", "F05", "F03")),
         with_torchrun("glacier_front"),

@@ -154,7 +154,7 @@ class UntrackedCurves:
 
     def _new(self, run_id: str) -> FollowedRun:
         ended = self._ended.get(run_id)
-        return FollowedRun(run_id, explained=self._explained, before=ended[0] if ended is not None else None)
+        return FollowedRun(run_id, explained=self._explained, ends=ended[0].ends if ended is not None else None)
 
 
 def _with_curves(run: ProcessRun, curves: Sequence[ProcessCurve]) -> ProcessRun:

@@ -24,6 +24,7 @@ from gputop.untracked.search import search
 
 if TYPE_CHECKING:
     from gputop.untracked.errors import OutputErrors
+    from gputop.untracked.restarts import Ends
 
 SEARCH_S = 10.0
 """How often to check which files a run writes: a launcher may restart its ranks, and a library may start another file."""
@@ -64,16 +65,16 @@ def next_search_s(found: bool, followed_s: float, took_s: float) -> float:
 class FollowedRun:
     """One run and what was read of its files so far."""
 
-    def __init__(self, run_id: str, *, explained: bool = True, before: FollowedRun | None = None) -> None:
+    def __init__(self, run_id: str, *, explained: bool = True, ends: Ends | None = None) -> None:
         """Nothing is read before ``ask``.
 
         Args:
             run_id: the run.
             explained: whether to search its output for error texts, too.
-            before: who followed it until its ranks were gone: its launcher has started others.
+            ends: what ended its ranks before these, if its launcher has started others.
         """
         self.run_id = run_id
-        self._before = before
+        self._ends = ends
         self.curves = RunCurves()
         self.failure: Exception | None = None
         self.connected: bool | None = None
@@ -125,6 +126,11 @@ class FollowedRun:
     def pids(self) -> frozenset[int]:
         """All ranks seen since error texts are searched for."""
         return self.errors.pids if self.errors is not None else frozenset()
+
+    @property
+    def ends(self) -> Ends | None:
+        """What ended its ranks, and those before them; None before any text was read."""
+        return self.errors.ends if self.errors is not None else self._ends
 
     def completed(self, run: ProcessRun) -> ProcessRun:
         """Return the run with what only its follower knows: the same record as before if nothing is new."""
@@ -240,8 +246,7 @@ class FollowedRun:
                 return  # nothing to read: do not import the known texts, which take 2 MiB
             from gputop.untracked.errors import OutputErrors
 
-            before = self._before.errors if self._before is not None else None
-            self.errors, self._before = OutputErrors(self.run_id, before.ends if before is not None else None), None
+            self.errors = OutputErrors(self.run_id, self._ends)
         if self._to_judge:
             self.errors.follow(self._to_judge, run.started_at, self._as_found)
             self._to_judge = {}

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 _LOSS = r"(?:pertes?|verlust|p[ée]rdida|perda|perdita|потер[яи]|损失值?|損失|손실)"
 _OF = r"(?: (?:de |d['’]|en |na |di |на )?|_)"
-_ENGLISH: Sequence[tuple[str, str]] = (
+_CLEAR: Sequence[tuple[str, str]] = (
     (
         "val loss",
         rf"{_LOSS}{_OF}val(?:id\w{{0,12}})?|{_LOSS}{_OF}валидации|validierungsverlust|验证{_LOSS}|検証{_LOSS}|검증 ?{_LOSS}",
@@ -20,11 +20,11 @@ _ENGLISH: Sequence[tuple[str, str]] = (
     ("loss", _LOSS),
     ("accuracy", r"exactitude?|genauigkeit|acur[áa]cia|accuratezza|точность|准确率|正解率|정확도"),
     ("epoch", r"[ée]poque|epoche|[ée]poca|эпох[аи]|轮次|エポック|에포크|에폭"),
-    ("step", r"pas|schritt|pass?o|[ée]tape|шаг|步数|ステップ|스텝"),
 )
-"""The first that fits counts."""
-_ANCHORS = 6
-"""So many of them may stand alone; the others are words of other meanings, too."""
+"""English words, and what they are in other languages. The first that fits is taken."""
+_AMBIGUOUS: Sequence[tuple[str, str]] = (("step", r"pas|schritt|pass?o|[ée]tape|шаг|步数|ステップ|스텝"),)
+"""Words that also have other meanings: they count only next to one of the others."""
+_ENGLISH = (*_CLEAR, *_AMBIGUOUS)
 
 
 def _pattern(words: Sequence[tuple[str, str]]) -> re.Pattern[str]:
@@ -32,34 +32,25 @@ def _pattern(words: Sequence[tuple[str, str]]) -> re.Pattern[str]:
     return re.compile("|".join(rf"((?<![a-zа-яé])(?:{text})(?![a-zа-яé]))" for _, text in words), re.IGNORECASE)
 
 
-_WORD, _ANCHOR = _pattern(_ENGLISH), _pattern(_ENGLISH[:_ANCHORS])
+_WORD, _CLEAR_WORD = _pattern(_ENGLISH), _pattern(_CLEAR)
 _FIRST_WITHOUT_BLANKS = "\u2e80"
 """The characters of Chinese, Japanese and Korean come after it."""
 _SIGNS = (
-    "perte",
-    "verlust",
-    "rdida",
-    "perda",
-    "perdita",
-    "exactitud",
-    "genauigkeit",
-    "cia",
-    "accuratezza",
-    "poque",
-    "poche",
-    "poca",
+    *("perte", "verlust", "rdida", "perda", "perdita", "потер", "损失", "損失", "손실"),
+    *("exactitud", "genauigkeit", "acurácia", "acuracia", "accuratezza", "точность", "准确率", "正解率", "정확도"),
+    *("poque", "poche", "poca", "эпох", "轮次", "エポック", "에포크", "에폭"),
 )
-"""One of these is in each word of a language that is written with Latin letters."""
+"""One of these is part of each clear word. Bars have characters beyond ASCII, too, and a search of each would take long."""
 
 
-def shows_sign(lower: str) -> bool:
-    """Return whether a text in lower case may contain a word for a loss, an accuracy or an epoch in another language."""
-    return not lower.isascii() or any(sign in lower for sign in _SIGNS)
+def _shows_sign(line: str) -> bool:
+    lower = line.lower()
+    return any(sign in lower for sign in _SIGNS)
 
 
 def in_english(line: str) -> str:
     """Return the line with such words in English, or as it is."""
-    if not shows_sign(line.lower()) or not _ANCHOR.search(line):
+    if not _shows_sign(line) or not _CLEAR_WORD.search(line):
         return line
     return _WORD.sub(_english, line)
 

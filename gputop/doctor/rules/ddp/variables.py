@@ -85,7 +85,7 @@ def learns_later(evidence: Evidence, group: RankGroup, fix: str) -> Judgement:
             _fact(rank, "the model is in the same DDP, without find_unused_parameters or static_graph", False),
         ],
         "DDP averages the gradients of the parameters that required some when it wrapped the model, and each step must use all "
-        "of these. What was frozen then and is thawed now learns on each rank alone.",
+        "of these. Each rank separately trains those that were frozen then and thawed later.",
         fix,
         "The tensors that came later belong to something that exchanges its gradients in another way.",
     )

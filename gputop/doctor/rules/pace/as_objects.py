@@ -15,11 +15,11 @@ from gputop.whereabouts.records import Doing
 SURE_SHARE = 0.5
 """From this share of the looks on each rank, at collectives, it is likely (our choice): they cannot all wait for one another
 for so long."""
-_OF_ALL = re.compile(
+_COLLECTIVES = re.compile(
     r"(all_gather|gather|broadcast|scatter|send|recv)_object(_list)?\(|\bcomm\w*\.(allreduce|allgather|gather|reduce|bcast)\("
 )
 """Collectives of torch and of mpi4py that pickle what they pass on."""
-_OF_ONE = re.compile(r"\bpickle\.(dumps|loads)\(|\.(put|send)\(")
+_MESSAGES = re.compile(r"\bpickle\.(dumps|loads)\(|\.(put|send)\(")
 """Pickling, and queues and pipes of multiprocessing: workers of a parameter server send to it this way, too."""
 _OF_GRADIENTS = re.compile(r"(?i)grad|weights|param|state_?dict|(sync|average|merge|reduce)_(model|net)")
 HOLD_S = 3.0
@@ -52,11 +52,11 @@ def passes_objects(evidence: Evidence, group: RankGroup) -> Judgement:
 
 
 def _exchanges_gradients(look: Doing) -> bool:
-    return _is_of_gradients(look, _OF_ALL)
+    return _is_of_gradients(look, _COLLECTIVES)
 
 
 def _passes_gradients(look: Doing) -> bool:
-    return _is_of_gradients(look, _OF_ALL) or _is_of_gradients(look, _OF_ONE)
+    return _is_of_gradients(look, _COLLECTIVES) or _is_of_gradients(look, _MESSAGES)
 
 
 def _is_of_gradients(look: Doing, call: re.Pattern[str]) -> bool:
