@@ -84,11 +84,12 @@ def from_records(directory: Path, spec: Mapping[str, Any], status: Mapping[str, 
     slurm = slurm_state.job_of(spec, status)
     if slurm is not None:
         return _slurm_job(directory, spec, status, slurm)
+    state, status = _judged(directory, spec, status)
     supervisor = checked.read_supervisor(directory, status) or {}
     return Job(
         id=spec["id"],
         name=spec["name"].encode("utf-8", "replace").decode(),
-        state=_state(directory, spec, status),
+        state=state,
         argv=tuple(spec["argv"]),
         directory=directory,
         recipe_id=spec.get("recipe_id"),
@@ -131,24 +132,28 @@ def _slurm_job(directory: Path, spec: Mapping[str, Any], status: Mapping[str, An
     )
 
 
-def _state(directory: Path, spec: Mapping[str, Any], status: Mapping[str, Any]) -> JobState:
+def _judged(directory: Path, spec: Mapping[str, Any], status: Mapping[str, Any]) -> tuple[JobState, Mapping[str, Any]]:
+    """Return a job's state, and the status that it was judged by: a newer one, if the job has changed since it was read."""
     if status.get("state") == "ended":
-        if status.get("asked"):
-            return "stopped"
-        if status.get("signal") is not None:
-            return "killed"
-        if status.get("exit_code") is None:
-            return "lost"
-        return "finished" if status["exit_code"] == 0 else "failed"
+        return _end(status), status
     known: JobState = cast(JobState, str(status.get("state", "starting")))  # a newer supervisor may write another state
     if spec.get("hostname") != socket.gethostname():
-        return known  # a shared home directory: only the other machine knows more
+        return known, status  # a shared home directory: only the other machine knows more
     # Without its supervisor the command may still run; only its exit code will stay unknown.
     if identity.is_alive(checked.read_supervisor(directory, status)) or identity.is_alive(status.get("child")):
-        return known
-    # It may have ended since the status was read.
+        return known, status
     newest = checked.read_status(directory)
     if newest.get("state") == "ended" or newest.get("state", "starting") != known:
-        return _state(directory, spec, newest)
+        return _judged(directory, spec, newest)
     just_made = abs(time.time() - spec.get("created_at", 0.0)) < 1.0 and checked.read_supervisor(directory, status) is None
-    return "starting" if just_made else "lost"
+    return "starting" if just_made else "lost", status
+
+
+def _end(status: Mapping[str, Any]) -> JobState:
+    if status.get("asked"):
+        return "stopped"
+    if status.get("signal") is not None:
+        return "killed"
+    if status.get("exit_code") is None:
+        return "lost"
+    return "finished" if status["exit_code"] == 0 else "failed"

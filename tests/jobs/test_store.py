@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from gputop.errors import UsageError
-from gputop.jobs import identity, record, spawn, stopping, store
+from gputop.jobs import checked, identity, record, spawn, stopping, store
+from gputop.jobs.job import from_records
 from gputop.jobs.store import Job
 from gputop.recipes.catalogue import Launch
 from tests.jobs.printed import printed_lines
@@ -103,6 +104,18 @@ def test_failed_killed_and_impossible_commands_have_different_states() -> None:
     assert (impossible.state, impossible.exit_code) == ("failed", 127)
     assert "/no/such/program cannot be started" in (impossible.problem or "")
     assert "/no/such/program cannot be started" in printed_lines(impossible.id)[-1]
+
+
+def test_a_job_that_ends_while_its_records_are_read_is_shown_with_its_exit() -> None:
+    job = store.start(launch("import sys, time; print('up', flush=True); time.sleep(0.5); sys.exit(7)"))
+    says(job, "up")
+    until(lambda: checked.read_status(job.directory).get("state") == "running")
+    before = checked.read_status(job.directory)
+    after = ended(job)
+    until(lambda: not identity.is_alive(before["supervisor"]))
+    assert from_records(job.directory, checked.read_spec(job.directory), before) == after
+    assert (after.state, after.exit_code) == ("failed", 7)
+    assert after.ended_at is not None
 
 
 def test_jobs_are_listed_newest_first_and_foreign_things_are_passed_over() -> None:
