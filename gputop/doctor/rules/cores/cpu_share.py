@@ -51,13 +51,14 @@ def _too_many_workers(evidence: Evidence, group: RankGroup) -> Judgement:
     workers = sum(process.workers.count for process in with_workers(group) if process.workers is not None)
     own = [found for process in group.processes if (found := _cores_of(process))]
     allowed = max(own, default=host.cpu_count or 0)
-    cores = min(allowed, host.cpu_quota) if host.cpu_quota is not None else allowed
+    quota = host.cpu_quota if host.cpu_quota is not None and host.cpu_quota > 0 else None
+    cores = min(allowed, quota) if quota is not None else allowed
     throttled = host.cpu_throttled_share if not group.virtual else None
     facts = []
-    if throttled is not None and host.cpu_quota is not None and throttled > THROTTLED_SHARE:
+    if throttled is not None and quota is not None and throttled > THROTTLED_SHARE:
         facts.append(
             Fact(
-                f"the CPU quota of {host.cpu_quota:g} cores throttled processes in {throttled:.0%} of its periods",
+                f"the CPU quota of {quota:g} cores throttled processes in {throttled:.0%} of its periods",
                 round(throttled, 3),
                 "cgroup cpu.stat",
             )

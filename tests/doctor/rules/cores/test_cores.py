@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
 
 from gputop.snapshot import Snapshot
+from tests.doctor.scenes import pace
 from tests.doctor.scenes.base import Scene, check_first_verdict, ids, play, verdict
 from tests.doctor.scenes.cores import (
     BESIDE,
@@ -51,6 +53,15 @@ def test_the_fixes_are_for_this_run() -> None:
     assert said.fix.startswith("OMP_NUM_THREADS=16 torchrun ")
     unknown = verdict(on_cores(waits_a_little, FAR, numa=None), 90).fix
     assert "cpunodebind" not in unknown
+
+
+@pytest.mark.parametrize("cores", [-math.inf, math.nan, 0.0])
+def test_a_quota_that_is_no_number_of_cores_is_no_quota(cores: float) -> None:
+    def scene(second: int) -> Snapshot:
+        return pace.with_host(pace.quota(second), cpu_quota=cores)
+
+    assert "D02" in ids(play(pace.quota, 20)[-1])
+    assert ids(play(scene, 20)[-1]) == []
 
 
 def links(number: int | None) -> Scene:
