@@ -243,6 +243,12 @@ class Doings:
         training = itertools.dropwhile(lambda item: item[1].activity not in COMPUTES, kept)
         return Seen(tuple(look for at, look in training if at > self._now - within_s))
 
+    def together(self, processes: Sequence[Process], within_s: float) -> list[tuple[Doing, ...]]:
+        """Return the looks at all of these main threads in one and the same reading, oldest first."""
+        known = [dict(self._looks.get(process.key, ())) for process in processes]
+        common = set(known[0]).intersection(*known[1:]) if known else set()
+        return [tuple(looks[at] for looks in known) for at in sorted(common) if at > self._now - within_s]
+
     def mostly_at(self, process: Process, within_s: float) -> tuple[Doing, float] | None:
         """Return where in the user's own code a main thread mostly was, whatever it did, and its share of all looks."""
         looks = [look for at, look in self._looks.get(process.key, ()) if at > self._now - within_s]

@@ -128,6 +128,7 @@ E11 = Rule(
         f"from outside, by stacks: in {SPAN_S:.0f} s, the main thread of each rank is seen in {SEEN_SHARE:.0%} of {LOOKS_MIN} "
         "looks or more at a call of all_reduce with the gradient of one parameter (possible)",
     ),
+    hides=("E06",),
     estimated=True,
     mechanism="Each call waits until all ranks have made it, and the next gradient waits for it. DDP passes on a few large "
     "buckets while backward still runs.",

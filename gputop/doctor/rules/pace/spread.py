@@ -16,12 +16,14 @@ from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.pace.as_objects import SURE_SHARE, passes_objects
 from gputop.doctor.rules.support import tracked
-from gputop.doctor.rules.support.at_a_call import LOOKS_MIN, SEEN_SHARE, SPAN_S
+from gputop.doctor.rules.support.at_a_call import LOOKS_MIN, SEEN_SHARE, SPAN_S, share_together
 from gputop.doctor.rules.support.rule import SELDOM_S, Judgement, Rule, Suspicion
 from gputop.snapshot import Device
 
 COMMUNICATION_SHARE_MIN = 0.2
 """Exposed communication as a share of the step, on the rank with the least (docs/rules.md#e06)."""
+TOGETHER_SHARE_MIN = 0.4
+"""Twice as much from outside, because looks are few (our choice)."""
 PIPELINE_MIN_PERCENT = 150.0
 TURNS_MAX_PERCENT = 130.0
 """GPUs that take turns are together as busy as one; GPUs in a pipeline are busier (docs/rules.md#a10, an estimate)."""
@@ -34,6 +36,8 @@ E08_HOLD_S = 3.0
 def communication(evidence: Evidence, group: RankGroup) -> Judgement:
     """E06: every rank spends a large part of its step waiting for gradients to be averaged."""
     ranks = tracked.ranks_of(group)
+    if not any(facts_of(rank).ddp is not None for rank in ranks):
+        return _communicate_by_stack(evidence, group)
     size = tracked.world(group)
     if size < 2 or not tracked.all_speak(group) or not evidence.is_warm(group):
         return None
@@ -78,6 +82,50 @@ def communication(evidence: Evidence, group: RankGroup) -> Judgement:
     return Suspicion(finding, 3.0)
 
 
+def _communicate_by_stack(evidence: Evidence, group: RankGroup) -> Judgement:
+    """Judge E06 without DDP: the ranks are often seen in a collective, all of them at the same time."""
+    found = share_together(evidence, group, "collective")
+    if found is None or found[0] < TOGETHER_SHARE_MIN:
+        return None
+    share, looks = found
+    ranks = words.count(len(group.members), "rank")
+    facts = [
+        Fact(
+            f"the main threads of all {ranks} were in a collective at the same time in {share:.0%} of "
+            f"{words.count(looks, 'look')} at their stacks",
+            round(share, 2),
+            "/proc/<pid>/mem",
+        )
+    ]
+    member = group.members[0]
+    at = evidence.doings.seen(member.process, SPAN_S).mostly_at("collective") if member.process is not None else None
+    if at is not None:
+        facts.append(Fact(f"mostly at {at[0].place}", at[0].line, "as above"))
+    finding = tracked.about(
+        group,
+        "E06",
+        "warning",
+        "possible",
+        f"Communication takes {share:.0%} of the time",
+        facts,
+        "The ranks exchange more than the network, or the cores that copy it, can pass on while they compute: large gradients "
+        "for little work in each step. None of them is late, as all wait at the same time.",
+        _SMALLER_EXCHANGE,
+        "The ranks wait there for another process, or for cores that other programs use.",
+    )
+    return Suspicion(finding, 3.0)
+
+
+_SMALLER_EXCHANGE = (
+    "# less often: a larger batch, or several backward passes for each exchange\n"
+    "# half the bytes:\n"
+    "flat = flat.bfloat16(); dist.all_reduce(flat)\n"
+    "# while backward still runs, in buckets:\n"
+    "model = DistributedDataParallel(model)\n"
+    "# only the rows of an embedding that a batch used: torch.nn.Embedding(..., sparse=True)"
+)
+
+
 E06 = Rule(
     id="E06",
     order=2700,
@@ -85,18 +133,21 @@ E06 = Rule(
     title="Communication takes much of the step",
     severities=("warning",),
     confidences=("likely", "possible"),
-    needs=("journal: ddp, step_s",),
+    needs=("journal: ddp, step_s", "/proc/<pid>/mem"),
     window_s=3.0,
     every_s=SELDOM_S,
     threshold=(
         f"exposed communication takes {COMMUNICATION_SHARE_MIN:.0%} of a step on the rank with the least; likely on "
-        "CUDA devices, possible if the device is unknown, and never on the CPU"
+        "CUDA devices, possible if the device is unknown, and never on the CPU",
+        f"without DDP, by stacks: in {SPAN_S:.0f} s, all ranks are in a collective at the same time in "
+        f"{TOGETHER_SHARE_MIN:.0%} of {LOOKS_MIN} looks or more (possible)",
     ),
     mechanism=(
         "During each backward pass, the ranks exchange all gradients. With little work per step, or a slow path between "
         "the GPUs, this takes longer than the backward pass can hide."
     ),
-    signature="Exposed communication takes 20% of a step or more on every rank.",
+    signature="Exposed communication takes 20% of a step or more on every rank; or all ranks are often in a collective at the "
+    "same time.",
     look_alike="A straggler (F01 to F05), where the late rank's own share is small; ranks on a CPU, which share its cores.",
     fix="Use a larger batch or no_sync, a bf16 compression hook, or GPUs with NVLink.",
     judge=communication,
@@ -273,7 +324,7 @@ E09 = Rule(
         "looks or more at a call that passes gradients or weights on as Python objects, such as all_gather_object (possible; "
         f"likely from {SURE_SHARE:.0%} at collectives)",
     ),
-    hides=("A01", "B07", "B08", "E01"),
+    hides=("A01", "B07", "B08", "E01", "E06"),
     mechanism=(
         "A Python loop copies the gradients to one GPU, one parameter at a time, adds them, and copies them back. Or each rank "
         "pickles them for all others."

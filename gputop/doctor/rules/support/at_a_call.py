@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from gputop.doctor.evidence.doings import Seen
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact
-from gputop.whereabouts.records import Doing
+from gputop.whereabouts.records import Activity, Doing
 
 SPAN_S = 40.0
 LOOKS_MIN = 20
@@ -45,6 +45,26 @@ def seen_at_call(evidence: Evidence, group: RankGroup, is_call: Callable[[Doing]
         text = f"the main thread of {name} was at {at.place} in {share:.0%} of {words.count(len(seen.looks), 'look')} at "
         facts.append(Fact(f"{text}its stack", round(share, 2), f"/proc/{member.process.pid}/mem"))
     return min(shares), facts
+
+
+def share_together(evidence: Evidence, group: RankGroup, activity: Activity) -> tuple[float, int] | None:
+    """Return in which share of the looks all ranks do the same at the same time, and the number of looks; None if unknown.
+
+    While one rank is late, or they take turns at a core, at least one of them does something else.
+    """
+    processes = [member.process for member in group.members if member.process is not None]
+    if len(processes) < max(2, group.world_size) or not evidence.is_warm(group):
+        return None
+    looks = evidence.doings.together(processes, SPAN_S)
+    if len(looks) < LOOKS_MIN or not all(_goes_on([seen[place] for seen in looks]) for place in range(len(processes))):
+        return None
+    return sum(all(look.activity == activity for look in seen) for seen in looks) / len(looks), len(looks)
+
+
+def _goes_on(looks: Sequence[Doing]) -> bool:
+    """Return whether a main thread computes by itself again and again, and did so in the newest third of the looks."""
+    alone = [place for place, look in enumerate(looks) if look.activity in ("forward", "backward", "optimizer")]
+    return len(alone) >= COMPUTES_MIN and alone[-1] >= len(looks) * 2 // 3
 
 
 def _trains(seen: Seen) -> bool:
