@@ -12,6 +12,7 @@ from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.pace.beside import seen_beside
 from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support.at_a_call import in_collectives
 from gputop.doctor.rules.support.outside_phases import share_outside
 from gputop.doctor.rules.support.policies import learns_policy
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
@@ -36,6 +37,8 @@ def own_work(evidence: Evidence, group: RankGroup) -> Judgement:
     ranks = tracked.ranks_of(group)
     if not ranks or not evidence.is_warm(group) or averages_one_by_one(ranks) is not None:
         return None
+    if in_collectives(evidence, group) is not None:
+        return None  # the ranks exchange gradients by hand: E06
     loads = [evidence.load(device.uuid) for device in tracked.used_devices(group)]
     if not group.virtual and (not loads or any(load is None or load.mean_percent >= BUSY_PERCENT for load in loads)):
         return None

@@ -16,14 +16,12 @@ from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.pace.as_objects import SURE_SHARE, passes_objects
 from gputop.doctor.rules.support import tracked
-from gputop.doctor.rules.support.at_a_call import LOOKS_MIN, SEEN_SHARE, SPAN_S, share_together
+from gputop.doctor.rules.support.at_a_call import LOOKS_MIN, SEEN_SHARE, SPAN_S, TOGETHER_SHARE, in_collectives
 from gputop.doctor.rules.support.rule import SELDOM_S, Judgement, Rule, Suspicion
 from gputop.snapshot import Device
 
 COMMUNICATION_SHARE_MIN = 0.2
 """Exposed communication as a share of the step, on the rank with the least (docs/rules.md#e06)."""
-TOGETHER_SHARE_MIN = 0.4
-"""Twice as much from outside, because looks are few (our choice)."""
 PIPELINE_MIN_PERCENT = 150.0
 TURNS_MAX_PERCENT = 130.0
 """GPUs that take turns are together as busy as one; GPUs in a pipeline are busier (docs/rules.md#a10, an estimate)."""
@@ -84,8 +82,8 @@ def communication(evidence: Evidence, group: RankGroup) -> Judgement:
 
 def _communicate_by_stack(evidence: Evidence, group: RankGroup) -> Judgement:
     """Judge E06 without DDP: the ranks are often seen in a collective, all of them at the same time."""
-    found = share_together(evidence, group, "collective")
-    if found is None or found[0] < TOGETHER_SHARE_MIN:
+    found = in_collectives(evidence, group)
+    if found is None:
         return None
     share, looks = found
     ranks = words.count(len(group.members), "rank")
@@ -140,7 +138,7 @@ E06 = Rule(
         f"exposed communication takes {COMMUNICATION_SHARE_MIN:.0%} of a step on the rank with the least; likely on "
         "CUDA devices, possible if the device is unknown, and never on the CPU",
         f"without DDP, by stacks: in {SPAN_S:.0f} s, all ranks are in a collective at the same time in "
-        f"{TOGETHER_SHARE_MIN:.0%} of {LOOKS_MIN} looks or more (possible)",
+        f"{TOGETHER_SHARE:.0%} of {LOOKS_MIN} looks or more (possible)",
     ),
     mechanism=(
         "During each backward pass, the ranks exchange all gradients. With little work per step, or a slow path between "

@@ -10,13 +10,16 @@ from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact
-from gputop.whereabouts.records import Activity, Doing
+from gputop.whereabouts.records import Doing
 
 SPAN_S = 40.0
 LOOKS_MIN = 20
 SEEN_SHARE = 0.25
 """Share of the looks at which each rank is at the call, from which it is named; with so few looks, it is known to within 0.2
 (our choice). A rank for which the others wait is not there."""
+TOGETHER_SHARE = 0.4
+"""Share of the looks at which all ranks are in a collective at once, from which that takes much of the time: twice the share of
+DDP's counters, because looks are few (our choice)."""
 COMPUTES_MIN = 3
 """Each rank must be seen in its model so often: ranks that are only seen at the call may hang there (our choice)."""
 _SHOWN_MAX = 4
@@ -47,8 +50,8 @@ def seen_at_call(evidence: Evidence, group: RankGroup, is_call: Callable[[Doing]
     return min(shares), facts
 
 
-def share_together(evidence: Evidence, group: RankGroup, activity: Activity) -> tuple[float, int] | None:
-    """Return in which share of the looks all ranks do the same at the same time, and the number of looks; None if unknown.
+def in_collectives(evidence: Evidence, group: RankGroup) -> tuple[float, int] | None:
+    """Return in which share of the looks all ranks are in a collective at once, and of how many; None if seldom or unknown.
 
     While one rank is late, or they take turns at a core, at least one of them does something else.
     """
@@ -58,7 +61,8 @@ def share_together(evidence: Evidence, group: RankGroup, activity: Activity) -> 
     looks = evidence.doings.together(processes, SPAN_S)
     if len(looks) < LOOKS_MIN or not all(_goes_on([seen[place] for seen in looks]) for place in range(len(processes))):
         return None
-    return sum(all(look.activity == activity for look in seen) for seen in looks) / len(looks), len(looks)
+    share = sum(all(look.activity == "collective" for look in seen) for seen in looks) / len(looks)
+    return (share, len(looks)) if share >= TOGETHER_SHARE else None
 
 
 def _goes_on(looks: Sequence[Doing]) -> bool:

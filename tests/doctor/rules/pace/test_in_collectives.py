@@ -10,8 +10,10 @@ import pytest
 from gputop.doctor.findings.finding import Finding
 from gputop.snapshot import Snapshot
 from gputop.whereabouts.records import Activity, Doing
-from tests.doctor.scenes.base import Scene, play
+from tests.doctor.scenes.base import Scene, ids, play
+from tests.doctor.scenes.by_hand import by_hand
 from tests.doctor.scenes.outside import seen_at
+from tests.doctor.scenes.own_work import constant
 
 Look = Callable[[int], Doing]
 ALONE: tuple[Activity, ...] = ("forward", "backward", "optimizer")
@@ -73,3 +75,29 @@ def test_a_rank_elsewhere_may_be_late() -> None:
         return replace(shot, processes=tuple(of_three))
 
     assert judged(one_of_three) is None
+
+
+def test_a_tracked_run_that_averages_by_hand_is_not_said_to_wait_for_its_own_code() -> None:
+    times = {"step_s": 0.3, "phase/data": 0.004, "phase/forward": 0.02, "phase/backward": 0.05, "phase/optimizer": 0.01}
+    base = by_hand(
+        {"all_reduce": 1},
+        batches="own",
+        weights="same",
+        losses="unlike",
+        world=2,
+        times={name: constant(value) for name, value in times.items()},
+    )
+
+    def seen(look: Look) -> Scene:
+        def scene(second: int) -> Snapshot:
+            shot = base(second)
+            return replace(
+                shot,
+                processes=tuple(replace(process, doing=look(second)) for process in shot.processes),
+                devices=tuple(replace(device, utilization_percent=22.0) for device in shot.devices),
+            )
+
+        return scene
+
+    assert ids(play(seen(OFTEN), 60)[-1]) == ["E06"]
+    assert "D01" in ids(play(seen(in_turn("forward", "backward", "optimizer")), 60)[-1])
