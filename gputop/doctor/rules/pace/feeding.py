@@ -271,7 +271,7 @@ D01 = Rule(
         f"{OWN_WORK_SHARE:.0%} of each step passes outside all phases, with GPUs below {BUSY_PERCENT:.0f}%; or "
         f"{KNOWN_WORK_SHARE:.0%}, and stacks show the main thread in a function that prepares data or measures, by its name, "
         f"in {SHARE_MIN:.0%} of all looks (possible); where it is mostly seen is named; "
-        "not if that takes longer and longer (E10)",
+        "not if that takes longer and longer (E10), or ranks exchange gradients there (E06)",
         "from outside: bursts of work, and a loader that is busy (likely), or main threads that wait in "
         f"{WAITS_SHARE:.0%} of all samples, though steps advance (possible)",
         f"from outside, by the stacks of the main threads: they prepare data or wait for it in {DATA_SHARE:.0%} of all looks "
