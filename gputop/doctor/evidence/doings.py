@@ -6,7 +6,7 @@ import itertools
 import math
 import re
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from gputop.process import Process, ProcessKey
@@ -245,9 +245,14 @@ class Doings:
 
     def together(self, processes: Sequence[Process], within_s: float) -> list[tuple[Doing, ...]]:
         """Return the looks at all of these main threads in one and the same reading, oldest first."""
-        known = [dict(self._looks.get(process.key, ())) for process in processes]
+        known = [dict(self._newest(process, within_s)) for process in processes]
         common = set(known[0]).intersection(*known[1:]) if known else set()
-        return [tuple(looks[at] for looks in known) for at in sorted(common) if at > self._now - within_s]
+        return [tuple(looks[at] for looks in known) for at in sorted(common)]
+
+    def _newest(self, process: Process, within_s: float) -> Iterator[tuple[float, Doing]]:
+        """Yield the looks at a main thread within some time, newest first."""
+        since = self._now - within_s
+        return itertools.takewhile(lambda item: item[0] > since, reversed(self._looks.get(process.key, ())))
 
     def mostly_at(self, process: Process, within_s: float) -> tuple[Doing, float] | None:
         """Return where in the user's own code a main thread mostly was, whatever it did, and its share of all looks."""

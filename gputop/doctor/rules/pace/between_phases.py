@@ -37,8 +37,6 @@ def own_work(evidence: Evidence, group: RankGroup) -> Judgement:
     ranks = tracked.ranks_of(group)
     if not ranks or not evidence.is_warm(group) or averages_one_by_one(ranks) is not None:
         return None
-    if in_collectives(evidence, group) is not None:
-        return None  # the ranks exchange gradients by hand: E06
     loads = [evidence.load(device.uuid) for device in tracked.used_devices(group)]
     if not group.virtual and (not loads or any(load is None or load.mean_percent >= BUSY_PERCENT for load in loads)):
         return None
@@ -48,6 +46,8 @@ def own_work(evidence: Evidence, group: RankGroup) -> Judgement:
         if found is None or found[0] < KNOWN_WORK_SHARE or found[1] < OWN_WORK_MIN_S:
             return None
         shares.append(found)
+    if in_collectives(evidence, group) is not None:
+        return None  # the ranks exchange gradients by hand: E06
     share, seconds = min(shares)
     loads_itself = not any(evidence.series(group.run_id, rank.rank, DATA) for rank in ranks)
     beside = seen_beside(evidence, group)
