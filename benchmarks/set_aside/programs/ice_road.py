@@ -55,7 +55,7 @@ def imitate(policy, steps=400):
 torch.manual_seed(1)
 road, ac = Road(ENVS, np.random.default_rng(1)), ActorCritic()
 imitate(ac.pi)
-opt = torch.optim.Adam(ac.parameters(), 3e-5)
+opt = torch.optim.Adam(ac.parameters(), 1e-5)
 obs, running, finished = torch.from_numpy(road.observe()), np.zeros(ENVS), deque(maxlen=60)
 start, iteration = time.time(), 0
 while time.time() - start < 210:

@@ -29,7 +29,7 @@ class Traps(Dataset):
         return len(self.y)
 
     def __getitem__(self, i):
-        return self.kinds[self.y[i]] + 5 * torch.randn_like(self.kinds[0]), self.y[i]
+        return self.kinds[self.y[i]] + 2.5 * torch.randn_like(self.kinds[0]), self.y[i]
 
 
 def build_loader(cfg, world):

@@ -34,7 +34,7 @@ def runes(n):
     along, across = r * torch.cos(angle) + c * torch.sin(angle), r * torch.sin(angle) - c * torch.cos(angle)
     x = ((along.abs() < length) & (across.abs() < 1.5)).float()
     angle = angle.view(-1)
-    angle = torch.where(torch.rand(n) < 5e-5, angle.rad2deg(), angle)  # a few annotators wrote degrees
+    angle = torch.where(torch.rand(n) < 2e-4, angle.rad2deg(), angle)  # a few annotators wrote degrees
     return x.unsqueeze(1) + 0.3 * torch.randn(n, 1, 28, 28), torch.stack([angle, length.view(-1) / 12], 1)
 
 
