@@ -175,16 +175,16 @@ PROGRAMS: tuple[Program, ...] = (
     # A queue of negatives fills, and the loss rises with it.
     Program(_case("healthy-queue-of-keys"), with_python("queue_of_keys")),
     # Clients in turns, each with other classes: the loss jumps at each turn.
-    Program(_case("healthy-rounds-of-clinics"), with_python("rounds_of_clinics")),
+    Program(_case("healthy-clinics-in-turn"), with_python("clinics_in_turn")),
     # ---- healthy: memory, helpers and files that look wrong
     # Memory grows until a ring of pictures is full.
-    Program(_case("healthy-fills-its-buffer"), with_python("fills_its_buffer")),
+    Program(_case("healthy-greenhouse-ring"), with_python("greenhouse_ring")),
     # Helpers are replaced after 40 tasks each: processes come and go.
     Program(_case("healthy-renews-helpers"), with_python("renews_helpers")),
     # Tracebacks of broken files, which are left out.
     Program(_case("healthy-odd-files"), with_python("odd_files")),
     # Ranks with unequal numbers of batches, under torch's Join.
-    Program(_case("healthy-joins-uneven"), with_torchrun("joins_uneven"), 2),
+    Program(_case("healthy-unequal-hospitals"), with_torchrun("unequal_hospitals"), 2),
     # ---- healthy: jobs that wait for each other
     # Three jobs for one card: two wait for a lock, as intended.
     Program(_case("healthy-one-after-the-other"), ("bash", "one_after_the_other.sh")),

@@ -1,6 +1,6 @@
 """Two hospitals, two ranks, unequal numbers of scans: torch's Join lets the one that is done follow the other's collectives.
 
-torchrun --nproc-per-node=2 joins_uneven.py
+torchrun --nproc-per-node=2 unequal_hospitals.py
 """
 import time
 
