@@ -16,7 +16,7 @@ from gputop.agent.sampler import Sampler
 from gputop.doctor.diagnosis import Doctor
 from gputop.sources.host import procfs, unlisted
 from gputop.sources.virtual import VirtualSource
-from gputop.untracked.unfollowed.launcher_ends import LauncherEnds
+from gputop.untracked.unfollowed.launcher_ends import ENDED_MAX, LauncherEnds
 from tests.real_processes import Processes, eventually
 
 PRINTS = """
@@ -96,6 +96,19 @@ def test_what_ends_well_and_what_was_printed_before_says_nothing(torchrun: Calla
     (ended,) = ends._ended
     eventually(lambda: [thread.name for thread in threading.enumerate()], lambda names: "launcher-ends" not in names)
     assert ended.texts == ()
+
+
+def test_the_reason_of_a_failure_is_kept_however_many_end_well_after_it(torchrun: Callable[[str], Launcher]) -> None:
+    ends, process = LauncherEnds(), torchrun("")
+    ends.poll([process.pid], ())
+    process.communicate(MISSING)
+    eventually(lambda: patterns(ends, process.pid), bool)
+    for _ in range(2 * ENDED_MAX):
+        other = torchrun("")
+        ends.poll([other.pid], ())
+        other.communicate("")
+        ends.poll((), ())
+    assert patterns(ends, process.pid)
 
 
 def test_the_doctor_names_why_a_launcher_failed(torchrun: Callable[[str], Launcher]) -> None:

@@ -23,6 +23,7 @@ from gputop.untracked.outputs import OutputFile, output_files
 RECENT_S = 600.0
 """How long the end of a launcher is explained, as that of a run (``untracked/curves.py``)."""
 ENDED_MAX = 8
+"""So many are explained: those that ended last."""
 READ_S = 10.0
 """The output of a launcher that has ended is read for at most this long."""
 
@@ -43,11 +44,12 @@ class _Alone:
 
 @dataclass(slots=True)
 class _Ended:
-    """One that has ended. ``texts`` is replaced by the thread that reads."""
+    """One that has ended. ``texts`` is replaced by the thread that reads, which then sets ``is_read``."""
 
     pid: int
     at_s: float
     texts: tuple[LogMatch, ...] = field(default=())
+    is_read: bool = False
 
 
 class LauncherEnds:
@@ -70,6 +72,7 @@ class LauncherEnds:
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
+        self._forget()
         for pid in pids:
             if pid not in self._alone and (found := _found(pid)) is not None:
                 self._alone[pid] = found
@@ -79,9 +82,20 @@ class LauncherEnds:
                 del self._alone[pid]
                 if launcher.files and not launcher.has_ranks and not self._is_within_another(launcher):
                     self._explain(pid, launcher)
-        since = time.monotonic() - RECENT_S
-        self._ended = [item for item in self._ended if item.at_s >= since][-ENDED_MAX:]
         return tuple(match for item in self._ended if item.pid not in recorded for match in item.texts)
+
+    def _forget(self) -> None:
+        """Keep the last few that have a reason, and those that are being read: scripts that end well push nothing out."""
+        since = time.monotonic() - RECENT_S
+        explained: list[_Ended] = []
+        reading: list[_Ended] = []
+        for item in self._ended:
+            was_read = item.is_read  # before its texts, which another thread sets first
+            if item.at_s >= since and item.texts:
+                explained.append(item)
+            elif item.at_s >= since and not was_read:
+                reading.append(item)
+        self._ended = [*explained[-ENDED_MAX:], *reading]
 
     def _is_within_another(self, launcher: _Alone) -> bool:
         """Return whether another one prints to the same file: deepspeed starts a second launcher. The last of them counts."""
@@ -98,6 +112,7 @@ class LauncherEnds:
             ended.texts = _texts(launcher, pid)
         except Exception as error:  # noqa: BLE001 - the sampler tells the user
             self._failure = error
+        ended.is_read = True
 
 
 def _found(pid: int) -> _Alone | None:
