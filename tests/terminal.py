@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import pty
+import re
 import select
 import signal
 import struct
@@ -13,6 +15,7 @@ import termios
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 
 import pyte
@@ -41,8 +44,13 @@ KEYS = {
     "ctrl+s": "\x13",
     "space": " ",
 }
+_NAMED_ESCAPE = "\x1b[27u"
+_NAMES_KEYS = re.compile(rb"\x1b\[([<>])\d*u")
+"""A program's requests to the terminal: from now on (``>``), or no longer (``<``), name keys that begin a sequence."""
 QUIET_S = 0.1
 """A terminal that receives nothing for this long shows a complete frame: a loaded machine paints it in several writes."""
+STILL_S = 0.3
+"""A screen that is still receives nothing for this long: longer than a program waits between parts of what it draws."""
 SETTLED_WITHIN_S = 1.0
 """A screen that never stops changing is read as it is after this long."""
 
@@ -52,6 +60,16 @@ def terminal_environment(changes: Mapping[str, str]) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
     changed = {name: value for name, value in changes.items() if name not in ("COLUMNS", "LINES")}
     return {**kept, "TERM": "xterm-256color", "COLORTERM": "truecolor", **changed}
+
+
+def _is_awake(pid: int) -> bool:
+    """Return whether a thread of a process, or of one below it, runs or waits for a core."""
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            state = (task / "stat").read_text().rpartition(")")[2].split()[0]
+            if state in "RD" or any(_is_awake(int(child)) for child in (task / "children").read_text().split()):
+                return True
+    return False
 
 
 class Terminal:
@@ -111,9 +129,18 @@ class Terminal:
     def press(self, *keys: str) -> None:
         """Press keys one after another, by name or as characters."""
         for key in keys:
+            if key == "escape" and self._names_keys():
+                os.write(self._master, _NAMED_ESCAPE.encode())
+                time.sleep(0.05)
+                continue
             os.write(self._master, KEYS.get(key, key).encode())
             # An escape with a key right after it means Alt and that key; a user is slower.
             time.sleep(0.3 if key == "escape" else 0.05)
+
+    def _names_keys(self) -> bool:
+        """Return whether the program wants keys by name (the kitty protocol): however busy it is, an escape is an escape."""
+        asked = _NAMES_KEYS.findall(self.received)
+        return bool(asked) and asked[-1] == b">"
 
     def click(self, column: int, row: int) -> None:
         """Press and release the left button on a cell (from 0)."""
@@ -181,6 +208,18 @@ class Terminal:
             time.sleep(0.02)
             if len(self.received) != size:
                 size, since = len(self.received), time.monotonic()
+        return self.text()
+
+    def wait_until_still(self) -> str:
+        """Return the screen once nothing has come for a moment, and the program and all that it started are asleep.
+
+        Silence alone may be that of a program that waits for a core.
+        """
+        size, since = -1, 0.0
+        while time.monotonic() < since + STILL_S or _is_awake(self.process.pid) or size != len(self.received):
+            if size != len(self.received):
+                size, since = len(self.received), time.monotonic()
+            time.sleep(0.02)
         return self.text()
 
     def wait_exit(self, timeout_s: float = DEADLINE_S) -> int:

@@ -103,13 +103,14 @@ def walk(terminal: Terminal, base: str, *ways: tuple[str, ...]) -> None:
     for way in ways:
         for key in way:
             terminal.press(key)
-            text = terminal._settled()
+            text = terminal.wait_until_still()
             check(terminal, " ".join(way))
             if "evil" in text:
                 shows.add(text.splitlines()[0].partition("›")[2][:8])
         terminal.press("escape")
         while "›" in terminal.lines()[0] or base not in terminal.text():
             terminal.press("escape")
+            terminal.wait_until_still()
     assert len(shows) > 2, shows
     terminal.press("escape", "q")
     terminal.wait_for(lambda text: terminal.process.poll() is not None)

@@ -6,7 +6,6 @@ import os
 import random
 import signal
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -28,10 +27,7 @@ def state_of(pid: int) -> str:
 
 def still(terminal: Terminal) -> list[tuple[object, ...]]:
     """Return how the cells look once nothing comes any more: a blank has no color of text, and no weight."""
-    size = -1
-    while size != len(terminal.received):
-        size = len(terminal.received)
-        time.sleep(0.5)
+    terminal.wait_until_still()
     return [cell if cell[0] != " " or any(cell[5:8]) else (" ", "", cell[2]) for row in terminal.cells() for cell in row]
 
 
