@@ -55,6 +55,8 @@ def test_a_bucket_says_what_its_values_are(chunks: list[list[tuple[float, float]
     assert [said(bucket) for bucket in buckets] == wanted
     assert [said(buckets[place]) for place in range(len(buckets))] == wanted
     assert [said(bucket) for bucket in reversed(buckets)] == wanted[::-1]
+    sums = [(bucket.x_first, bucket.x_last, bucket.total, bucket.count) for bucket in reversed(buckets)]
+    assert list(buckets.newest_first()) == sums
     assert [said(bucket) for bucket in buckets[start:end]] == wanted[start:end]
     odd = [place for place, values in enumerate(chunks) if not all(math.isfinite(value) for _, value in values)]
     assert buckets.first_odd() == (odd[0] if odd else None)

@@ -32,14 +32,13 @@ RAMP = ("work0", "work1", "work2", "work3")
 def recent_means(series: Series | None, end: float, seconds: float, count: int) -> list[float | None]:
     """Return ``count`` means of ``seconds`` each up to ``end``; None if there is no data.
 
-    All but the last mean are final, so they are computed once per column and not on every tick. The exception is a series that
-    has been halved: its newest bucket may grow across a column border.
+    The means of columns before the newest bucket are final, so they are computed once per column and not on every tick.
     """
-    if not math.isfinite(end):
+    if not math.isfinite(end) or series is None or not series.buckets:
         return [None] * count
-    if series is None or series.width > 1 or count < 2:
-        return _means(series, end, seconds, count)
-    return [*_past_means(series, end - seconds, seconds, count - 1), *_means(series, end, seconds, 1)]
+    start = end - seconds * count
+    final = min(count, max(0, int((series.buckets.x_first[-1] - start) / seconds)))
+    return [*_past_means(series, start + seconds * final, seconds, final), *_means(series, end, seconds, count - final)]
 
 
 def with_recorded(means: Sequence[float | None], recorded: Series | None, end: float, seconds: float) -> Sequence[float | None]:
@@ -74,8 +73,13 @@ def column_end(time: float, seconds: float) -> float:
     return (time // seconds + 1) * seconds
 
 
-@lru_cache(maxsize=128)
 def _past_means(series: Series, end: float, seconds: float, count: int) -> tuple[float | None, ...]:
+    return _means_kept(series, series.width, end, seconds, count)
+
+
+@lru_cache(maxsize=128)
+def _means_kept(series: Series, width: int, end: float, seconds: float, count: int) -> tuple[float | None, ...]:
+    """Return means that are final until the series is halved: its ``width`` is then another, and so are its buckets."""
     return tuple(_means(series, end, seconds, count))
 
 
@@ -93,18 +97,17 @@ def _row_of_percents(means: tuple[float | None, ...], ascii_only: bool) -> Line:
     return row_of_past([None if mean is None else mean / 100 for mean in means], ascii_only)
 
 
-def _means(series: Series | None, end: float, seconds: float, count: int) -> list[float | None]:
+def _means(series: Series, end: float, seconds: float, count: int) -> list[float | None]:
     """Return the means, iterating backward from the newest bucket."""
     totals, counts = [0.0] * count, [0] * count
     start, scale = end - seconds * count, 1 / seconds
-    for bucket in reversed(series.buckets if series else ()):
-        last = bucket.x_last
+    for first, last, total, number in series.buckets.newest_first():
         if last < start:
             break
-        place = int(((bucket.x_first + last) / 2 - start) * scale)
+        place = math.floor(((first + last) / 2 - start) * scale)
         if 0 <= place < count:
-            totals[place] += bucket.total
-            counts[place] += bucket.count
+            totals[place] += total
+            counts[place] += number
     return [total / number if number else None for total, number in zip(totals, counts, strict=True)]
 
 

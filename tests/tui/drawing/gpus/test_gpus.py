@@ -294,3 +294,19 @@ def test_recent_means() -> None:
         series.append(float(second), float(second // 10))
     assert recent_means(series, 30.0, 10.0, 4) == [None, 0.0, 1.0, 2.0]
     assert recent_means(None, 30.0, 10.0, 2) == [None, None]
+
+
+@pytest.mark.parametrize("limit", [8, 20, 4096])
+def test_recent_means_are_those_of_the_buckets_however_coarse_they_have_become(limit: int) -> None:
+    series = Series(limit)
+    for second in range(200):
+        series.append(float(second), float(second % 17))
+        end = (second // 10 + 1) * 10.0
+        columns: dict[int, list[tuple[float, int]]] = {}
+        for bucket in series.buckets:
+            columns.setdefault(int((bucket.x_first + bucket.x_last) / 2 // 10), []).append((bucket.total, bucket.count))
+        sums = {column: (sum(total for total, _ in held), sum(count for _, count in held)) for column, held in columns.items()}
+        newest = int(end // 10) - 1
+        for column, mean in zip(range(newest - 5, newest + 1), recent_means(series, end, 10.0, 6), strict=True):
+            total, count = sums.get(column, (0.0, 0))
+            assert mean == (total / count if count else None)
