@@ -71,6 +71,7 @@ class DeviceHistory:
         self._now = -math.inf
         self._readings: dict[str, deque[Reading]] = {}
         self._working: dict[str, list[Reading]] = {}
+        self._means: dict[tuple[str, str], float | None] = {}
         self._missing: dict[str, Device] = {}
         self._known: dict[str, Device] = {}
         self._oom_kills: int | None = None
@@ -81,7 +82,7 @@ class DeviceHistory:
 
     def observe(self, snapshot: Snapshot) -> None:
         """Process the next snapshot of the stream."""
-        self._now, self._working = snapshot.monotonic_s, {}
+        self._now, self._working, self._means = snapshot.monotonic_s, {}, {}
         self._observe_devices(snapshot)
         self._observe_host(snapshot.host)
         self._observe_threads(snapshot.processes)
@@ -165,6 +166,14 @@ class DeviceHistory:
         throttled = [reading.throttle_reasons for reading in working if reading.throttle_reasons]
         wanted = frozenset(reasons)
         return sum(not wanted.isdisjoint(said) for said in throttled) / len(working)
+
+    def mean(self, uuid: str, name: str) -> float | None:
+        """Return the mean of a field of ``Reading`` over the last minute; None if it is unknown. Cached as ``_at_work``."""
+        key = uuid, name
+        if key not in self._means:
+            known = [value for value in map(attrgetter(name), self.readings(uuid)) if value is not None]
+            self._means[key] = sum(known) / len(known) if known else None
+        return self._means[key]
 
     def mean_at_work(self, uuid: str, name: str) -> float | None:
         """Return the mean of a field of ``Reading`` over the readings in which the device works."""

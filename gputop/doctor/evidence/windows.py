@@ -311,8 +311,8 @@ def trend(points: PointSeries) -> tuple[float, float] | None:
 
 def mean_utilization(evidence: Evidence, uuid: str) -> float | None:
     """Return a device's mean utilization over the last minute; None before 10 s were observed, and ``early`` before 30 s."""
-    values = [r.utilization_percent for r in evidence.history.readings(uuid) if r.utilization_percent is not None]
-    return sum(values) / len(values) if values and evidence.spans(uuid, POWER_SPAN_MIN_S) else None
+    mean = evidence.history.mean(uuid, "utilization_percent")
+    return mean if mean is not None and evidence.spans(uuid, POWER_SPAN_MIN_S) else None
 
 
 def power_share_at_most(evidence: Evidence, uuid: str) -> float | None:
@@ -321,10 +321,10 @@ def power_share_at_most(evidence: Evidence, uuid: str) -> float | None:
     The device's idle power is unknown; as long as it is below the limit, the fraction without it is lower.
     """
     device = evidence.device(uuid)
-    values = [r.power_w for r in evidence.history.readings(uuid) if r.power_w is not None]
-    if device is None or not device.power_limit_w or not values or not evidence.spans(uuid, POWER_SPAN_MIN_S):
+    mean_w = evidence.history.mean(uuid, "power_w")
+    if device is None or not device.power_limit_w or mean_w is None or not evidence.spans(uuid, POWER_SPAN_MIN_S):
         return None
-    return sum(values) / len(values) / device.power_limit_w
+    return mean_w / device.power_limit_w
 
 
 def _ranks(group: RankGroup) -> Iterable[Rank]:

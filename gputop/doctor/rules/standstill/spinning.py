@@ -104,9 +104,12 @@ def polls(evidence: Evidence, device: Device, beside_idle: bool = False, since_s
         beside_idle: A GPU of the same group idles, so a kernel on few SMs is not a tiny kernel of the model.
         since_s: For how many seconds the same ranks have used it: their power at work is known for as long.
     """
-    use, power = windows.mean_utilization(evidence, device.uuid), windows.power_share_at_most(evidence, device.uuid)
+    use = windows.mean_utilization(evidence, device.uuid)
+    if use is None or use < SPIN_PERCENT:
+        return False
+    power = windows.power_share_at_most(evidence, device.uuid)
     memory, cores = device.memory_activity_percent, device.sm_activity_percent
-    if use is None or power is None or use < SPIN_PERCENT:
+    if power is None:
         return False
     if power > SPIN_POWER_SHARE:
         before = evidence.history.most_power_w(device.uuid, since_s)
