@@ -26,6 +26,9 @@ VERDICT = re.compile("GPUs (work|idle)")
 LOADED_S = 150.0
 """A deadline, not a claim: torch is imported by each rank, on a machine that may be busy with other tests."""
 
+WATCHES = ("12s", "30s")
+"""How long the doctor watches: on a busy machine it needs longer to be certain."""
+
 
 def job_processes() -> list[psutil.Process]:
     """Processes of this test's jobs: they carry this test's state directory."""
@@ -141,8 +144,11 @@ def test_launch_ddp_watch_it_stop_it_then_a_faulty_run_and_its_cause(terminal: T
     job = own_job()
     assert job in subprocess.run([*GPUTOP, "jobs"], capture_output=True, text=True, check=True).stdout
 
-    command = [*GPUTOP, "doctor", "--virtual", "2", "--for", "30s", "--json"]
-    told = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+    for watch in WATCHES:
+        command = [*GPUTOP, "doctor", "--virtual", "2", "--for", watch, "--json"]
+        told = subprocess.run(command, capture_output=True, text=True, timeout=LOADED_S, check=False)
+        if told.returncode:
+            break
     assert told.returncode == 1, told.stderr
     verdict = json.loads(told.stdout)["findings"][0]
     assert (verdict["id"], verdict["severity"], verdict["confidence"]) == ("A07", "error", "certain")
