@@ -140,6 +140,7 @@ def measure(checkouts: dict[str, Path], columns: int, rows: int) -> dict[str, di
         state.mkdir(mode=0o700)
         scenario = nvml_sim.h100_box(8, busy=8).write(place / "scenario")
         environment = {**nvml_sim.environment(scenario), "GPUTOP_DIR": str(state), "HOME": name, "PYTHONPATH": str(ROOT)}
+        environment |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(place / "compiled")}  # as an installer does
         run = subprocess.Popen([sys.executable, "-c", RUN], env={**os.environ, **environment})
         try:
             for _ in range(ROUNDS):

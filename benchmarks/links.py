@@ -253,6 +253,7 @@ def main() -> None:
         workers = [subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"]) for _ in range(8)]
         scenario = nvml_sim.living_box(8, pids=tuple(worker.pid for worker in workers)).write(place / "scenario")
         environment = {**nvml_sim.environment(scenario), "GPUTOP_DIR": str(state), "HOME": name, "PYTHONPATH": str(ROOT)}
+        environment |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(place / "compiled")}  # as an installer does
         run = subprocess.Popen([sys.executable, "-c", RUN], env={**os.environ, **environment})
         try:
             for link in links:
