@@ -62,7 +62,7 @@ LOSE_GPU_EVERY = 7
 KILL_RANK_EVERY = 3
 
 MEMORY_MIB, MEMORY_MIB_PER_H = 4.0, 8.0
-"""Allowed growth: noise, and the history of the run that lasts."""
+"""Allowed growth: noise, and the history of the run that lasts. PSS may be added up: pages that processes share count once."""
 ALLOWED = {"descriptors": 3.0, "threads": 1.0}
 CPU_SHARE = 0.5
 """The CPU time of a second may grow by this share of its mean, and by ``CPU_S_PER_MIN``: ranks come and go."""
@@ -84,8 +84,10 @@ class Track:
                 return
             with process.oneshot():
                 cpu = sum(process.cpu_times()[:2])
+                memory = process.memory_full_info()
                 found = {
-                    "memory MiB": process.memory_full_info().pss / 2**20,
+                    "PSS MiB": memory.pss / 2**20,
+                    "RSS MiB": memory.rss / 2**20,
                     "descriptors": float(process.num_fds()),
                     "threads": float(process.num_threads()),
                 }
