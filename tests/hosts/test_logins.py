@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import re
 import shlex
 import signal
 import stat
@@ -210,7 +211,9 @@ def test_logins_that_fail_without_a_question_end_the_questions(places: Places) -
         terminal.wait_for(live("open"))
         said = terminal.received.decode(errors="replace")
         assert said.count("logging in to") == 3
-        assert "3 logins in a row failed without a question, so none is tried for the other host." in said
+        # On a busy machine the host that needs no login may still be connecting then.
+        left = "3 logins in a row failed without a question, so none is tried for the (other host|2 other hosts)\\."
+        assert re.search(left, said), said
         leave(terminal)
 
 
