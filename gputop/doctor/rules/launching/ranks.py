@@ -14,7 +14,7 @@ from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Abstained, Fact, Finding
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
-from gputop.doctor.rules.support.shared import is_twin, sees, siblings, utilization
+from gputop.doctor.rules.support.shared import is_twin, only_updates, sees, siblings, utilization
 from gputop.frameworks import FRAMEWORKS
 from gputop.snapshot import Device, Process
 
@@ -92,7 +92,7 @@ def lone_process(evidence: Evidence, group: RankGroup) -> Judgement:
         if not evidence.free(group.pool):
             return None  # it could not use more devices than it uses
         return _abstain("A01", group, "its environment is hidden (another user's process)", "run gputop as that user")
-    if _has_ranks(process) or (group.virtual and not group.masks):
+    if _has_ranks(process) or (group.virtual and not group.masks) or only_updates(evidence, process):
         return None
     free = _free_beside(evidence, group, "A01") if len(group.used) == 1 else _idle_within(evidence, group)
     if not isinstance(free, tuple):

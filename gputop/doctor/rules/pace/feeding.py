@@ -28,7 +28,7 @@ from gputop.doctor.rules.pace.steady_files import READ_MIN_BYTES, READ_PER_CPU_S
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.first_pass import KNOWN_S, Keeping, keeps_what_it_reads
 from gputop.doctor.rules.support.rule import RARELY_S, SELDOM_S, Judgement, Rule, Suspicion
-from gputop.doctor.rules.support.shared import cores_per_rank, utilization
+from gputop.doctor.rules.support.shared import cores_per_rank, only_updates, utilization
 from gputop.units import bytes_text
 
 SEVERE_SHARE = 0.30
@@ -239,6 +239,8 @@ def waits_for_data(evidence: Evidence, group: RankGroup) -> Judgement:
     if group.run is not None:
         own = own_work(evidence, group)
         return own if own is None or slows_down(evidence, group) is None else None  # if it grows, E10 says why
+    if any(only_updates(evidence, process) for process in group.processes):
+        return None  # it waits for those that compute its gradients
     seen = from_outside(evidence, group)
     if isinstance(seen, Suspicion):
         return seen

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from gputop.command_line import script_words
@@ -45,6 +46,15 @@ def seen_at(evidence: Evidence, processes: Sequence[Process], within_s: float) -
             text = f"in {share:.0%} of the looks at its stack, the main thread of process {process.pid} was at {at.place}"
             facts.append(Fact(text, at.line, f"/proc/{process.pid}/mem"))
     return facts
+
+
+def only_updates(evidence: Evidence, process: Process) -> bool:
+    """Return whether a process was seen to update weights, but never to compute gradients: others do that for it.
+
+    It may have built a model, or evaluate one. Without any backward that is recognized, most looks are at a forward pass.
+    """
+    did = Counter(look.activity for look in evidence.doings.seen(process).looks)
+    return did["optimizer"] > 0 and did["backward"] == 0 and did["forward"] <= did["optimizer"]
 
 
 def siblings(evidence: Evidence, group: RankGroup) -> bool:

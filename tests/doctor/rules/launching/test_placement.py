@@ -10,7 +10,8 @@ from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.rules import HIDES
 from gputop.doctor.rules.launching.launchers import independent_worlds
-from gputop.snapshot import Ancestor
+from gputop.snapshot import Ancestor, Snapshot
+from gputop.whereabouts.records import Activity, Doing
 from tests import samples
 from tests.doctor.scenes import placement
 from tests.doctor.scenes.base import gpus, ids, journal, last_verdict, play, rank, scene, single, use, uuid
@@ -38,6 +39,29 @@ def test_each_fault_stands_first_and_alone(rule, name, fault, seconds):
 def test_look_alikes_are_left_alone(name, healthy, seconds):
     for second, findings in enumerate(play(healthy, seconds)):
         assert [f.id for f in findings if f.confidence != "possible"] == [], f"at second {second}"
+
+
+# ---- A01
+
+
+@pytest.mark.parametrize(
+    ("activities", "found"),
+    [
+        (("backward", "optimizer"), ["A01"]),
+        (("forward", "forward", "optimizer"), ["A01"]),
+        (("forward", "optimizer"), []),
+        (("other", "optimizer"), []),
+    ],
+)
+def test_a01_is_not_about_a_process_that_others_compute_gradients_for(
+    activities: tuple[Activity, ...], found: list[str]
+) -> None:
+    def seen(second: int) -> Snapshot:
+        shot = placement.plain(second)
+        doing = Doing(activities[second % len(activities)], "train.py:60", "fit")
+        return replace(shot, processes=tuple(replace(process, doing=doing) for process in shot.processes))
+
+    assert ids(play(seen, 60)[-1]) == found
 
 
 # ---- A04

@@ -181,6 +181,13 @@ def test_other_work_between_the_steps_may_prepare_data() -> None:
     assert "in bpe in 60% of 40 looks at its stack, mostly at train.py:11" in finding.evidence[0].text
 
 
+def test_a_process_that_only_updates_weights_waits_for_those_that_compute_gradients() -> None:
+    looks = [*[Doing("other", "train.py:11", "collect")] * 3, Doing("optimizer", "train.py:60", "fit"), Doing("optimizer")]
+    assert not found(seen_to(outside(always("runs")), lambda second: looks[second % 5]))
+    computes = [*looks[:4], Doing("backward", "train.py:59", "fit")]
+    assert found(seen_to(outside(always("runs")), lambda second: computes[second % 5]))
+
+
 def test_busy_gpus_do_not_wait() -> None:
     base = running("data", "forward", "data", "backward", "data")
 
