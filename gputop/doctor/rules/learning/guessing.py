@@ -1,0 +1,91 @@
+"""A classifier that still guesses after many passes over its data, by its loss and its accuracy (part of J03). Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from gputop import units
+from gputop.doctor.evidence import windows
+from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.rank_groups import RankGroup
+from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.learning.evaluations import words_of
+from gputop.doctor.rules.support import logged, tracked
+from gputop.doctor.rules.support.rule import Judgement, Suspicion
+from gputop.history.points import PointSeries
+from gputop.snapshot import Rank
+
+EPOCHS_MIN = 10
+"""After so many passes over its data, a model that can learn has left chance (our choice)."""
+BEGAN_WITHIN = 0.1
+"""The first loss is no further from the mean: classes that cannot be told apart are like chance, once the others are (our
+choice)."""
+STEADY_SHARE = 0.01
+"""The means of both halves of the losses differ by less: it stays there (our choice)."""
+CHANCE_WITHIN = 0.15
+"""How far the logarithm of the accuracy may be from the negative loss: they are equal where the model gives each class the same
+probability, and the loss is the cross-entropy. Classes may differ a little in size (our choice)."""
+_ACCURACY = frozenset(("accuracy", "acc", "acc1", "top1"))
+_NOT_NOW = frozenset(("best", "max", "highest", "target"))
+_FIX = """\
+for x, y in loader: show(x[0], y[0]); break  # does the label belong to this input?
+order = rng.permutation(len(x)); x, y = x[order], y[order]  # one order for both
+# and overfit ten samples: if the model cannot, it has a fault"""
+
+
+def guesses(evidence: Evidence, group: RankGroup, rank: Rank, name: str, series: PointSeries) -> Judgement:
+    """J03: the loss stays at that of equal probabilities, and the accuracy at that of chance, over many epochs."""
+    epoch = next((item for item in sorted(rank.metrics) if words_of(item) & {"epoch", "epochs"}), None)
+    accuracy = next(
+        (item for item in sorted(rank.metrics) if words_of(item) & _ACCURACY and not words_of(item) & _NOT_NOW), None
+    )
+    if epoch is None or accuracy is None:
+        return None
+    run = logged.run_id(group)
+    steps = set(series.steps)
+    epochs = windows.at(evidence.series(run, rank.rank, epoch), steps)
+    right = windows.at(evidence.series(run, rank.rank, accuracy), steps)
+    common = sorted(epochs.keys() & right.keys())
+    if len(common) < EPOCHS_MIN or epochs[common[-1]] - epochs[common[0]] < EPOCHS_MIN - 1:
+        return None
+    losses = windows.at(series, set(common))
+    loss = _steady([losses[step] for step in common])
+    share = _share([right[step] for step in common])
+    if loss is None or share is None or abs(math.log(share) + loss) > CHANCE_WITHIN:
+        return None
+    number = epochs[common[-1]] - epochs[common[0]] + 1
+    chance = f"a guess among {math.exp(loss):.0f} classes"
+    where = f"{logged.source(group)}: {name}, {accuracy}"
+    finding = tracked.about(
+        group,
+        "J03",
+        "warning",
+        "possible",
+        f"After {number:.0f} epochs, the model does no better than {chance}",
+        [
+            Fact(f"{name} stays at {units.metric(loss)}: e^-{units.metric(loss)} is {math.exp(-loss):.1%}", loss, where),
+            Fact(f"{accuracy} is {share:.1%} on average", share, where),
+        ],
+        "What it gets says nothing about what it is asked for: inputs and labels are not in the same order, the inputs are all "
+        "alike after a normalization, or no step changes the weights.",
+        _FIX,
+        "The task is so hard that it takes more epochs to begin.",
+    )
+    return Suspicion(finding, 5.0)
+
+
+def _steady(losses: Sequence[float]) -> float | None:
+    """Return the mean loss; None if it moves, began elsewhere, or is not finite."""
+    half = len(losses) // 2
+    mean = units.mean(losses)
+    apart = abs(units.mean(losses[:half]) - units.mean(losses[half:]))
+    steady = apart <= STEADY_SHARE * mean and abs(losses[0] - mean) <= BEGAN_WITHIN * mean
+    return mean if math.isfinite(mean) and mean > 0 and steady else None
+
+
+def _share(values: Sequence[float]) -> float | None:
+    """Return the mean accuracy as a share, also if it is in percent; None if it is not finite, or above that of two classes."""
+    mean = units.mean(values)
+    share = mean / 100 if mean > 1 else mean
+    return share if math.isfinite(share) and 0 < share < 0.6 else None

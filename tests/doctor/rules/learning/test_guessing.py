@@ -1,0 +1,88 @@
+"""A classifier whose loss and accuracy stay those of chance, epoch after epoch (J03)."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gputop.cli.doctor.logs import explain_logs
+from gputop.doctor.findings.finding import Finding
+
+LINES: dict[str, Callable[[int, float, float], str]] = {
+    "a line for each epoch": lambda epoch, loss, share: f"Epoch {epoch:03d} - loss: {loss:.4f} - accuracy: {share:.4f} - 3s",
+    "in percent": lambda epoch, loss, share: f"[epoch {epoch}/100] train loss {loss:.4f}, train acc {100 * share:.2f}%",
+    "in Spanish": lambda epoch, loss, share: f"Época {epoch}/500 - pérdida: {loss:.4f} - exactitud: {share:.3f} - 3 s",
+    "JSON": lambda epoch, loss, share: json.dumps({"epoch": epoch, "train/loss": loss, "train/top1": 100 * share}),
+}
+Course = Callable[[int, random.Random], tuple[float, float]]
+CLASSES = 24
+CHANCE = math.log(CLASSES)
+
+
+def at(loss: float, share: float) -> Course:
+    """Return losses and shares of right answers about these."""
+    return lambda epoch, rng: (loss + rng.gauss(0, 0.003), share * (1 + rng.gauss(0, 0.05)))
+
+
+LEARNS: dict[str, Course] = {
+    "it learns": lambda epoch, rng: (CHANCE * math.exp(-epoch / 20), 1 - (1 - 1 / CLASSES) * math.exp(-epoch / 20)),
+    "it knows more than it dares to say": at(CHANCE, 2 / CLASSES),
+    "it errs with confidence": at(CHANCE + 0.5, 1 / CLASSES),
+    "it began at chance, and has learned all but two classes": lambda epoch, rng: (
+        (CHANCE, 1 / CLASSES) if epoch == 1 else at(math.log(2), 0.5)(epoch, rng)
+    ),
+    "one that is nearly always right": at(0.1, math.exp(-0.1)),
+}
+
+
+def judged(course: Course, line: Callable[[int, float, float], str], folder: Path, epochs: int = 16) -> Finding | None:
+    log, rng = folder / "train.log", random.Random(3)
+    log.write_text("".join(f"{line(epoch, *course(epoch, rng))}\n" for epoch in range(1, epochs + 1)))
+    return next((item for item in explain_logs([str(log)])[0] if item.id == "J03"), None)
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_classifier_that_guesses_after_many_epochs_does_not_learn(line: str, tmp_path: Path) -> None:
+    finding = judged(at(CHANCE, 1 / CLASSES), LINES[line], tmp_path)
+    assert finding is not None
+    assert (finding.severity, finding.confidence) == ("warning", "possible")
+    assert finding.title == "After 16 epochs, the model does no better than a guess among 24 classes"
+
+
+def test_it_takes_ten_epochs(tmp_path: Path) -> None:
+    line = LINES["a line for each epoch"]
+    assert judged(at(CHANCE, 1 / CLASSES), line, tmp_path, 9) is None
+    assert judged(at(CHANCE, 1 / CLASSES), line, tmp_path, 10) is not None
+
+
+def test_many_reports_of_few_epochs_are_the_beginning(tmp_path: Path) -> None:
+    def within(number: int, loss: float, share: float) -> str:
+        return f"epoch {1 + number // 10} loss {loss:.4f} acc {share:.4f}"
+
+    assert judged(at(CHANCE, 1 / CLASSES), within, tmp_path, 60) is None
+
+
+@pytest.mark.parametrize(("share", "found"), [(0.87, True), (0.85, False), (1.15, True), (1.18, False)])
+def test_classes_may_differ_a_little_in_size(share: float, found: bool, tmp_path: Path) -> None:
+    course = at(CHANCE, share / CLASSES)
+    line = LINES["a line for each epoch"]
+    assert (judged(lambda epoch, rng: (course(epoch, rng)[0], share / CLASSES), line, tmp_path) is not None) is found
+
+
+@pytest.mark.parametrize(("moves", "found"), [(0.018, True), (0.022, False)])
+def test_a_loss_that_falls_is_no_longer_that_of_chance(moves: float, found: bool, tmp_path: Path) -> None:
+    """By so much from the first epoch to the last; its halves differ by half of that."""
+    line = LINES["a line for each epoch"]
+    course: Course = lambda epoch, rng: (CHANCE * (1 - moves * (epoch - 1) / 15), 1 / CLASSES)  # noqa: E731
+    assert (judged(course, line, tmp_path) is not None) is found
+
+
+@pytest.mark.parametrize("name", LEARNS)
+def test_what_learns_or_knows_something_is_left_alone(name: str, tmp_path: Path) -> None:
+    finding = judged(LEARNS[name], LINES["a line for each epoch"], tmp_path, 30)
+    assert finding is None or "guess" not in finding.title
