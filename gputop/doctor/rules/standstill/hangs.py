@@ -70,7 +70,7 @@ def hang(evidence: Evidence, group: RankGroup) -> Judgement:
     """G01: ranks are alive but complete no step."""
     stopped = [member for member in group.members if member.process is not None and _is_stopped(member.process)]
     if stopped:
-        return _stopped(group, stopped)
+        return _stopped(group, stopped, _takes_turns(evidence, group, stopped))
     held_back = unread_output(evidence, group) or crossed_locks(evidence, group)
     if held_back is not None:
         return held_back
@@ -112,8 +112,8 @@ G01 = Rule(
         f"no rank reports anything for {QUIET_HOLD_S:.0f} s and {QUIET_STEPS:.0f} usual steps (possible)",
         f"one rank evaluates or writes, and all others wait, for {LONG_PAUSE_S:.0f} s and {LONGER_THAN_PAUSES:.0f} times the "
         "longest pause (possible)",
-        f"a process is stopped and uses no CPU, or NCCL's or torch's counts differ and have not changed for "
-        f"{collective_counts.STILL_S:.0f} s (certain)",
+        "a process is stopped and uses no CPU (certain; possible if all of its run is, while another run uses its devices)",
+        f"NCCL's or torch's counts differ and have not changed for {collective_counts.STILL_S:.0f} s (certain)",
         f"before the first step, ranks wait for {LIKELY_S:.0f} s for one that uses no CPU, disk or GPU (possible from "
         f"{POSSIBLE_S:.0f} s), or all of them wait in different collectives (certain)",
         f"from outside: a GPU shows {SPIN_PERCENT:.0f}% utilization at {SPIN_POWER_SHARE:.0%} of the power limit, or "
@@ -163,7 +163,17 @@ def _is_stopped(process: Process) -> bool:
     return process.state in STOPPED_STATES and (process.cpu_percent or 0.0) < STOPPED_CPU_PERCENT
 
 
-def _stopped(group: RankGroup, stopped: Sequence[Member]) -> Judgement:
+def _takes_turns(evidence: Evidence, group: RankGroup, stopped: Sequence[Member]) -> bool:
+    """Return whether all of a run is stopped while another one uses its devices, as where a scheduler shares them in turns."""
+    return len(stopped) == len(group.members) and any(
+        other.key != group.key
+        and other.used & group.used
+        and not any(member.process is not None and _is_stopped(member.process) for member in other.members)
+        for other in evidence.groups
+    )
+
+
+def _stopped(group: RankGroup, stopped: Sequence[Member], takes_turns: bool) -> Judgement:
     first = stopped[0].process
     assert first is not None
     holder = STOPPED_STATES[first.state or "T"]
@@ -184,11 +194,17 @@ def _stopped(group: RankGroup, stopped: Sequence[Member]) -> Judgement:
     finding = tracked.about(
         group,
         "G01",
-        "error" if several else "warning",
-        "certain",
-        f"{name} {'is' if len(stopped) == 1 else 'are'} stopped: the training hangs",
+        "info" if takes_turns else "error" if several else "warning",
+        "possible" if takes_turns else "certain",
+        f"{name} {'is' if len(stopped) == 1 else 'are'} stopped"
+        + (", while another run uses its devices" if takes_turns else ": the training hangs"),
         facts,
-        f"{tracked.capital(holder)} holds it. Ranks that wait for it wait just as long, until their collective times out.",
+        f"{tracked.capital(holder)} holds it. "
+        + (
+            "A scheduler that shares devices in turns (Slurm's gang scheduling) does so, and lets it go on later."
+            if takes_turns
+            else "Ranks that wait for it wait just as long, until their collective times out."
+        ),
         fix,
         "The process state is R or S.",
         pids=pids,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from gputop.doctor.facts.ddp import standstill
 from gputop.facts.standing import Stalled
 from gputop.snapshot import Communicator, CommunicatorRank, Snapshot, Workers
 from tests import samples
-from tests.doctor.scenes.base import Scene, check_first_verdict, ids, play, verdict
+from tests.doctor.scenes.base import Scene, check_first_verdict, gpus, ids, play, use, verdict
 from tests.doctor.scenes.hangs import (
     FAULTS,
     HEALTHY,
@@ -58,6 +59,7 @@ from tests.doctor.scenes.hangs import (
     young_and_reading,
     young_and_waiting,
 )
+from tests.doctor.scenes.pace import suspended
 
 
 @pytest.mark.parametrize(("rule", "name", "scene", "seconds"), FAULTS, ids=[f"{row[0]}-{row[1]}" for row in FAULTS])
@@ -193,6 +195,41 @@ def test_a_stopped_process_is_named_with_the_command_that_continues_it() -> None
     assert held.title == "Rank 1 is stopped: the training hangs"
     assert "gdb" in held.cause
     assert "kill -CONT" not in held.fix
+
+
+@pytest.mark.parametrize(
+    ("changes", "shares"),
+    [({}, True), ({"state": "T", "cpu_percent": 0.0}, False), ({"devices": (use(1),)}, False)],
+    ids=["works", "is stopped, too", "uses another GPU"],
+)
+def test_a_run_that_is_stopped_while_another_one_uses_its_gpu_may_take_turns(changes: dict[str, Any], shares: bool) -> None:
+    def beside_another(second: int) -> Snapshot:
+        base = suspended_alone(second)
+        (process,) = base.processes
+        other = replace(process, pid=4100, ppid=4099, run_id=None, state="R", cpu_percent=90.0, command=("python", "theirs.py"))
+        devices = (*base.devices, *gpus([], 2)[len(base.devices) :])
+        return replace(base, devices=devices, processes=(process, replace(other, **changes)))
+
+    finding = next(item for item in play(beside_another, 20)[-1] if item.pids == (4000,))
+    assert (finding.id, finding.severity, finding.confidence) == (
+        "G01",
+        *(("info", "possible") if shares else ("warning", "certain")),
+    )
+    assert finding.fix == "kill -CONT 4000"
+    words = ", while another run uses its devices" if shares else ": the training hangs"
+    assert finding.title == f"train.py (process 4000) is stopped{words}"
+
+
+def test_one_rank_that_is_stopped_hangs_its_run_whoever_else_uses_its_gpu() -> None:
+    def beside_another(second: int) -> Snapshot:
+        base = suspended(second)
+        alone: dict[str, Any] = {"run_id": None, "rank": None, "launcher": None, "ancestors": (), "environment": None}
+        other = replace(base.processes[1], pid=4100, ppid=4099, state="R", cpu_percent=90.0, **alone)
+        return replace(base, processes=(*base.processes, other))
+
+    assert {(item.severity, item.confidence) for item in play(beside_another, 20)[-1] if "is stopped" in item.title} == {
+        ("error", "certain")
+    }
 
 
 def test_a_process_that_was_just_stopped_is_named_after_three_readings_without_cpu() -> None:
