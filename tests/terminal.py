@@ -129,12 +129,9 @@ class Terminal:
     def press(self, *keys: str) -> None:
         """Press keys one after another, by name or as characters."""
         for key in keys:
-            if key == "escape" and self._names_keys():
-                os.write(self._master, _NAMED_ESCAPE.encode())
-                time.sleep(0.05)
-                continue
-            os.write(self._master, KEYS.get(key, key).encode())
-            # An escape with a key right after it means Alt and that key; a user is slower.
+            named = key == "escape" and self._names_keys()
+            os.write(self._master, (_NAMED_ESCAPE if named else KEYS.get(key, key)).encode())
+            # A bare escape with a key right after it means Alt and that key; a user is slower.
             time.sleep(0.3 if key == "escape" else 0.05)
 
     def _names_keys(self) -> bool:
