@@ -265,4 +265,57 @@ PROGRAMS: tuple[Program, ...] = (
         _case("bike-demand", ("J03",)),
         with_python("bike_demand"),
     ),
+    # The dense gradient of two embeddings, 18 MB, is averaged in each step, for 64 pairs. Stacks: all_reduce, synchronise.
+    Program(
+        _case("movie-towers", ("E06", "E09"), acceptable=("C12", "C16")),
+        with_python("movie_towers"),
+        2,
+    ),
+    # A cache without a limit keeps crops at random places, which never come again. Memory of the process grows all the time.
+    Program(
+        _case("radar-crops", ("H06", "E04"), acceptable=("H05",)),
+        with_python("radar_crops"),
+    ),
+    # The loop itself copies each checkpoint to a file server, at 1.2 MB/s: about as long as the steps in between. Stacks: push.
+    Program(
+        _case("sign-language", ("E07",)),
+        with_python("sign_language"),
+    ),
+    # The world's size is read as the module is imported, before the group exists: 1, so nothing is wrapped.
+    Program(
+        _case("plankton", ("C03",), outside_trace=False),
+        with_torchrun("plankton"),
+        2,
+    ),
+    # A settings file that is meant for tests, too, hides all cards: CUDA_VISIBLE_DEVICES=-1. Printed: "on cpu"; cards idle.
+    Program(
+        _case("fjord-oxygen", ("A12", "A03"), acceptable=("A05",)),
+        ("sh", "fjord_oxygen.sh"),
+        2,
+    ),
+    # The batch is divided by the number of cards twice: two images per card, and 20 MB of gradients. Stacks: backward, waiting.
+    Program(
+        _case("moth-traps", ("C12", "E06"), acceptable=("C16", "E02", "E09")),
+        with_torchrun("moth_traps"),
+        2,
+    ),
+    # Weights and gradients, 17 MB, travel as pickles through pipes in each step of 24 records. Stacks: send and recv.
+    Program(
+        _case("quarry-pair", ("E06", "E09"), acceptable=("F05",)),
+        with_python("quarry_pair"),
+        2,
+    ),
+    # Children are joined before their results are read: from the sixth round on, these do not fit into the pipe.
+    Program(
+        _case("peat-cores", ("G01",), acceptable=("G04",)),
+        ("timeout", "285", *with_python("peat_cores")),
+        onset="last line",
+    ),
+    # Features and labels are shuffled separately. The printed loss ("pérdida") stays at log(24).
+    Program(
+        _case("vino-tinto", ("J03",)),
+        with_python("vino_tinto"),
+    ),
+    # Two jobs take turns of 20 s: the other one is stopped by a signal.
+    Program(_case("healthy-takes-turns"), ("bash", "takes_turns.sh")),
 )

@@ -1,4 +1,4 @@
-"""Twenty-two faults, most of which show from outside, and fourteen healthy programs that look odd.
+"""Eighteen faults, most of which show from outside, and fourteen healthy programs that look odd.
 
 Their author knew only the ids and titles of the rules, and no verdict; causes are others than in ``sleet`` and ``hail``, or
 come about in another way. Each comment says what goes wrong, and what somebody with ps, top, py-spy, /proc and the printed
@@ -57,13 +57,6 @@ PROGRAMS: tuple[Program, ...] = (
         2,
         onset="last line",
     ),
-    # ---- faults: communication
-    # The dense gradient of two embeddings, 18 MB, is averaged in each step, for 64 pairs. Stacks: all_reduce, synchronise.
-    Program(
-        _case("movie-towers", ("E06", "E09"), acceptable=("C12", "C16")),
-        with_python("movie_towers"),
-        2,
-    ),
     # ---- faults: balance between ranks
     # The archive is rank 0's, and rank 1 gets each batch through a slow line: rank 0 waits in its backward. Stacks: read, in
     # Remote.batch, on rank 1 only.
@@ -95,20 +88,10 @@ PROGRAMS: tuple[Program, ...] = (
         with_python("pump_sensors"),
     ),
     # ---- faults: time and memory
-    # The loop itself copies each checkpoint to a file server, at 1.2 MB/s: about as long as the steps in between. Stacks: push.
-    Program(
-        _case("sign-language", ("E07",)),
-        with_python("sign_language"),
-    ),
     # Each headline is compared with all that were kept, one by one. The printed rate falls; stacks: is_new.
     Program(
         _case("news-dedupe", ("E10",), acceptable=("D01",)),
         with_python("news_dedupe"),
-    ),
-    # A cache without a limit keeps crops at random places, which never come again. Memory of the process grows all the time.
-    Program(
-        _case("radar-crops", ("H06", "E04"), acceptable=("H05",)),
-        with_python("radar_crops"),
     ),
     # ---- faults: hangs
     # Two bounded queues: from update 300 on, the learner sends more weights than it reads rollouts, until all are in put().
@@ -135,12 +118,6 @@ PROGRAMS: tuple[Program, ...] = (
         with_python("elevator_dqn"),
     ),
     # ---- faults that only the code shows
-    # The world's size is read as the module is imported, before the group exists: 1, so nothing is wrapped.
-    Program(
-        _case("plankton", ("C03",), outside_trace=False),
-        with_torchrun("plankton"),
-        2,
-    ),
     # set_epoch gets the number of the first epoch, each time.
     Program(
         _case("street-numbers", ("C06",), outside_trace=False),
