@@ -26,6 +26,8 @@ STEADY_SHARE = 0.01
 CHANCE_WITHIN = 0.15
 """How far the logarithm of the accuracy may be from the negative loss: they are equal where the model gives each class the same
 probability, and the loss is the cross-entropy. Classes may differ a little in size (our choice)."""
+CLASSES_MAX = 1e6
+"""A smaller accuracy is no guess, but a mistake in what is logged (our choice)."""
 _ACCURACY = frozenset(("accuracy", "acc", "acc1", "top1"))
 _NOT_NOW = frozenset(("best", "max", "highest", "target"))
 _FIX = """\
@@ -47,14 +49,16 @@ def guesses(evidence: Evidence, group: RankGroup, rank: Rank, name: str, series:
     epochs = windows.at(evidence.series(run, rank.rank, epoch), steps)
     right = windows.at(evidence.series(run, rank.rank, accuracy), steps)
     common = sorted(epochs.keys() & right.keys())
-    if len(common) < EPOCHS_MIN or epochs[common[-1]] - epochs[common[0]] < EPOCHS_MIN - 1:
+    if len(common) < EPOCHS_MIN:
+        return None
+    number = epochs[common[-1]] - epochs[common[0]] + 1
+    if not EPOCHS_MIN <= number < math.inf:
         return None
     losses = windows.at(series, set(common))
     loss = _steady([losses[step] for step in common])
     share = _share([right[step] for step in common])
     if loss is None or share is None or abs(math.log(share) + loss) > CHANCE_WITHIN:
         return None
-    number = epochs[common[-1]] - epochs[common[0]] + 1
     chance = f"a guess among {math.exp(loss):.0f} classes"
     where = f"{logged.source(group)}: {name}, {accuracy}"
     finding = tracked.about(
@@ -67,10 +71,10 @@ def guesses(evidence: Evidence, group: RankGroup, rank: Rank, name: str, series:
             Fact(f"{name} stays at {units.metric(loss)}: e^-{units.metric(loss)} is {math.exp(-loss):.1%}", loss, where),
             Fact(f"{accuracy} is {share:.1%} on average", share, where),
         ],
-        "What it gets says nothing about what it is asked for: inputs and labels are not in the same order, the inputs are all "
-        "alike after a normalization, or no step changes the weights.",
+        "The inputs say nothing about the labels, as they are in another order or all alike after a normalization, or no step "
+        "changes the weights.",
         _FIX,
-        "The task is so hard that it takes more epochs to begin.",
+        "The task is so hard that learning begins later.",
     )
     return Suspicion(finding, 5.0)
 
@@ -85,7 +89,7 @@ def _steady(losses: Sequence[float]) -> float | None:
 
 
 def _share(values: Sequence[float]) -> float | None:
-    """Return the mean accuracy as a share, also if it is in percent; None if it is not finite, or above that of two classes."""
+    """Return the mean accuracy as a share, also if it is in percent; None if it is that of no guess, or not finite."""
     mean = units.mean(values)
     share = mean / 100 if mean > 1 else mean
-    return share if math.isfinite(share) and 0 < share < 0.6 else None
+    return share if math.isfinite(share) and 1 / CLASSES_MAX <= share < 0.6 else None

@@ -82,6 +82,14 @@ def test_a_loss_that_falls_is_no_longer_that_of_chance(moves: float, found: bool
     assert (judged(course, line, tmp_path) is not None) is found
 
 
+def test_what_is_no_accuracy_or_no_epoch_breaks_nothing(tmp_path: Path) -> None:
+    assert judged(lambda epoch, rng: (744.0, 5e-324), LINES["JSON"], tmp_path) is None
+    assert (
+        judged(at(CHANCE, 1 / CLASSES), lambda epoch, loss, share: f"epoch nan loss {loss:.4f} acc {share:.4f}", tmp_path)
+        is None
+    )
+
+
 @pytest.mark.parametrize("name", LEARNS)
 def test_what_learns_or_knows_something_is_left_alone(name: str, tmp_path: Path) -> None:
     finding = judged(LEARNS[name], LINES["a line for each epoch"], tmp_path, 30)
