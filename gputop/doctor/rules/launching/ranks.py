@@ -92,11 +92,13 @@ def lone_process(evidence: Evidence, group: RankGroup) -> Judgement:
         if not evidence.free(group.pool):
             return None  # it could not use more devices than it uses
         return _abstain("A01", group, "its environment is hidden (another user's process)", "run gputop as that user")
-    if _has_ranks(process) or (group.virtual and not group.masks) or only_updates(evidence, process):
+    if _has_ranks(process) or (group.virtual and not group.masks):
         return None
     free = _free_beside(evidence, group, "A01") if len(group.used) == 1 else _idle_within(evidence, group)
     if not isinstance(free, tuple):
         return free
+    if only_updates(evidence, process):
+        return None
     idle = {device.uuid for device in free}
     device = next((device for device in group.pool if device.uuid in group.used - idle), None)
     if device is None:

@@ -239,8 +239,13 @@ def waits_for_data(evidence: Evidence, group: RankGroup) -> Judgement:
     if group.run is not None:
         own = own_work(evidence, group)
         return own if own is None or slows_down(evidence, group) is None else None  # if it grows, E10 says why
-    if any(only_updates(evidence, process) for process in group.processes):
+    seen = _seen_from_outside(evidence, group)
+    if isinstance(seen, Suspicion) and any(only_updates(evidence, process) for process in group.processes):
         return None  # it waits for those that compute its gradients
+    return seen
+
+
+def _seen_from_outside(evidence: Evidence, group: RankGroup) -> Judgement:
     seen = from_outside(evidence, group)
     if isinstance(seen, Suspicion):
         return seen
