@@ -213,9 +213,11 @@ class Terminal:
         Silence alone may be that of a program that waits for a core.
         """
         size, since = -1, 0.0
+        deadline = time.monotonic() + DEADLINE_S
         while time.monotonic() < since + STILL_S or _is_awake(self.process.pid) or size != len(self.received):
             if size != len(self.received):
                 size, since = len(self.received), time.monotonic()
+            assert time.monotonic() < deadline, f"the screen never was still:\n{self.text()}"
             time.sleep(0.02)
         return self.text()
 

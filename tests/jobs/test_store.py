@@ -106,11 +106,13 @@ def test_failed_killed_and_impossible_commands_have_different_states() -> None:
     assert "/no/such/program cannot be started" in printed_lines(impossible.id)[-1]
 
 
-def test_a_job_that_ends_while_its_records_are_read_is_shown_with_its_exit() -> None:
-    job = store.start(launch("import sys, time; print('up', flush=True); time.sleep(0.5); sys.exit(7)"))
-    says(job, "up")
+def test_a_job_that_ends_while_its_records_are_read_is_shown_with_its_exit(tmp_path: Path) -> None:
+    may_end = tmp_path / "may end"
+    waits = "import os, sys, time\nwhile not os.path.exists(sys.argv[1]): time.sleep(0.01)\nsys.exit(7)"
+    job = store.start(launch(waits, str(may_end)))
     until(lambda: checked.read_status(job.directory).get("state") == "running")
     before = checked.read_status(job.directory)
+    may_end.touch()
     after = ended(job)
     until(lambda: not identity.is_alive(before["supervisor"]))
     assert from_records(job.directory, checked.read_spec(job.directory), before) == after
