@@ -168,7 +168,7 @@ class DeviceHistory:
         return sum(not wanted.isdisjoint(said) for said in throttled) / len(working)
 
     def mean(self, uuid: str, name: str) -> float | None:
-        """Return the mean of a field of ``Reading`` over the last minute; None if it is unknown. Cached as ``_at_work``."""
+        """Return the mean of a field of ``Reading`` over the last minute; None if it is unknown. Cached for a snapshot."""
         key = uuid, name
         if key not in self._means:
             known = [value for value in map(attrgetter(name), self.readings(uuid)) if value is not None]

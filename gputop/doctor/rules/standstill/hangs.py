@@ -201,7 +201,7 @@ def _stopped(group: RankGroup, stopped: Sequence[Member], takes_turns: bool) -> 
         facts,
         f"{tracked.capital(holder)} holds it. "
         + (
-            "A scheduler that shares devices in turns (Slurm's gang scheduling) does so, and lets it go on later."
+            "A scheduler that shares devices in turns stops one job while another one runs, and continues it later."
             if takes_turns
             else "Ranks that wait for it wait just as long, until their collective times out."
         ),

@@ -66,9 +66,9 @@ def in_collectives(evidence: Evidence, group: RankGroup) -> tuple[float, int] | 
 
 
 def _goes_on(looks: Sequence[Doing]) -> bool:
-    """Return whether a main thread computes by itself again and again, and did so in the newest third of the looks."""
-    alone = [place for place, look in enumerate(looks) if look.activity in ("forward", "backward", "optimizer")]
-    return len(alone) >= COMPUTES_MIN and alone[-1] >= len(looks) * 2 // 3
+    """Return whether a main thread computes again and again, and did so in the newest third of the looks."""
+    computing = [place for place, look in enumerate(looks) if look.activity in ("forward", "backward", "optimizer")]
+    return len(computing) >= COMPUTES_MIN and computing[-1] >= len(looks) * 2 // 3
 
 
 def _trains(seen: Seen) -> bool:

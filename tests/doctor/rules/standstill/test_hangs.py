@@ -223,8 +223,8 @@ def test_a_run_that_is_stopped_while_another_one_uses_its_gpu_may_take_turns(cha
 def test_one_rank_that_is_stopped_hangs_its_run_whoever_else_uses_its_gpu() -> None:
     def beside_another(second: int) -> Snapshot:
         base = suspended(second)
-        alone: dict[str, Any] = {"run_id": None, "rank": None, "launcher": None, "ancestors": (), "environment": None}
-        other = replace(base.processes[1], pid=4100, ppid=4099, state="R", cpu_percent=90.0, **alone)
+        untracked: dict[str, Any] = {"run_id": None, "rank": None, "launcher": None, "ancestors": (), "environment": None}
+        other = replace(base.processes[1], pid=4100, ppid=4099, state="R", cpu_percent=90.0, **untracked)
         return replace(base, processes=(*base.processes, other))
 
     assert {(item.severity, item.confidence) for item in play(beside_another, 20)[-1] if "is stopped" in item.title} == {
