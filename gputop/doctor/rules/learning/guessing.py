@@ -31,7 +31,7 @@ CLASSES_MAX = 1e6
 _ACCURACY = frozenset(("accuracy", "acc", "acc1", "top1"))
 _NOT_NOW = frozenset(("best", "max", "highest", "target"))
 _FIX = """\
-for x, y in loader: show(x[0], y[0]); break  # does the label belong to this input?
+for x, y in loader: print(x[0], y[0]); break  # does the label belong to this input?
 order = rng.permutation(len(x)); x, y = x[order], y[order]  # one order for both
 # and overfit ten samples: if the model cannot, it has a fault"""
 

@@ -86,10 +86,10 @@ def _communicate_by_stack(evidence: Evidence, group: RankGroup) -> Judgement:
     if found is None:
         return None
     share, looks = found
-    ranks = words.count(len(group.members), "rank")
+    ranks = "both ranks" if len(group.members) == 2 else f"all {len(group.members)} ranks"
     facts = [
         Fact(
-            f"the main threads of all {ranks} were in a collective at the same time in {share:.0%} of "
+            f"the main threads of {ranks} were in a collective at the same time in {share:.0%} of "
             f"{words.count(looks, 'look')} at their stacks",
             round(share, 2),
             "/proc/<pid>/mem",

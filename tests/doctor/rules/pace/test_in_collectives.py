@@ -45,7 +45,7 @@ def test_ranks_that_are_often_in_a_collective_at_once_communicate_for_long() -> 
     assert (finding.severity, finding.confidence) == ("warning", "possible")
     assert finding.title == "Communication takes 60% of the time"
     assert finding.evidence[0].text.startswith(
-        "the main threads of all 2 ranks were in a collective at the same time in 60% of 40"
+        "the main threads of both ranks were in a collective at the same time in 60% of 40"
     )
     assert finding.evidence[1].text == "mostly at train.py:33 in synchronise: `dist.all_reduce(flat)`"
 
