@@ -16,8 +16,9 @@ from gputop.doctor.rules.support.rule import Judgement, Suspicion
 from gputop.history.points import PointSeries
 from gputop.snapshot import Rank
 
-EPOCHS_MIN = 10
-"""After so many passes over its data, a model that can learn has left chance (our choice)."""
+EPOCHS_MIN, EPOCHS_MAX = 10, 1e6
+"""After so many passes over its data, a model that can learn has left chance; and above this, it is no count of passes (our
+choice)."""
 BEGAN_WITHIN = 0.1
 """The first loss is no further from the mean: classes that cannot be told apart are like chance, once the others are (our
 choice)."""
@@ -52,7 +53,7 @@ def guesses(evidence: Evidence, group: RankGroup, rank: Rank, name: str, series:
     if len(common) < EPOCHS_MIN:
         return None
     number = epochs[common[-1]] - epochs[common[0]] + 1
-    if not EPOCHS_MIN <= number < math.inf:
+    if not EPOCHS_MIN <= number <= EPOCHS_MAX:
         return None
     losses = windows.at(series, set(common))
     loss = _steady([losses[step] for step in common])

@@ -82,12 +82,27 @@ def test_a_loss_that_falls_is_no_longer_that_of_chance(moves: float, found: bool
     assert (judged(course, line, tmp_path) is not None) is found
 
 
-def test_what_is_no_accuracy_or_no_epoch_breaks_nothing(tmp_path: Path) -> None:
-    assert judged(lambda epoch, rng: (744.0, 5e-324), LINES["JSON"], tmp_path) is None
-    assert (
-        judged(at(CHANCE, 1 / CLASSES), lambda epoch, loss, share: f"epoch nan loss {loss:.4f} acc {share:.4f}", tmp_path)
-        is None
-    )
+@pytest.mark.parametrize(("times", "found"), [(1.05, True), (1.3, False)])
+def test_a_loss_that_began_elsewhere_has_been_learned_from(times: float, found: bool, tmp_path: Path) -> None:
+    course: Course = lambda epoch, rng: (CHANCE * (times if epoch == 1 else 1), 1 / CLASSES)  # noqa: E731
+    assert (judged(course, LINES["a line for each epoch"], tmp_path, 100) is not None) is found
+
+
+def as_json(**more: Callable[[int], float]) -> Callable[[int, float, float], str]:
+    def line(epoch: int, loss: float, share: float) -> str:
+        own = {name: value(epoch) for name, value in more.items()}
+        return json.dumps({"epoch": epoch, "train/loss": loss, "train/top1": share} | own)
+
+    return line
+
+
+def test_the_best_accuracy_is_not_that_of_now(tmp_path: Path) -> None:
+    assert judged(at(CHANCE, 1 / CLASSES), as_json(best_accuracy=lambda epoch: 0.5), tmp_path) is not None
+
+
+def test_what_is_no_accuracy_or_no_count_of_epochs_is_left_alone(tmp_path: Path) -> None:
+    assert judged(lambda epoch, rng: (744.44, 5e-324), as_json(), tmp_path) is None
+    assert judged(at(CHANCE, 1 / CLASSES), as_json(epoch=lambda epoch: epoch * 1e307 - 9e307), tmp_path) is None
 
 
 @pytest.mark.parametrize("name", LEARNS)
