@@ -77,7 +77,8 @@ PHASE = "phase/"
 
 STATES = ("starting", "running", "finished", "failed")
 STARTING, RUNNING, FINISHED, FAILED = range(4)
-ARCHIVE_NONE, ARCHIVE_GOOD, ARCHIVE_STOPPED = range(3)
+ARCHIVE_NONE, ARCHIVE_GOOD, ARCHIVE_STOPPED, ARCHIVE_TAKEN_OVER = range(4)
+"""The last: the process has ended, and a reader has copied what was left in its ring."""
 
 PADDING, SCALARS, SCHEMA, TEXT, EVENT = range(5)
 KINDS = 16

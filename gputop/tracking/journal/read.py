@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+import struct
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -353,12 +354,13 @@ def salvage(reader: JournalReader, archive: Path, ring: Path) -> bool:
             if not raw or os.pwrite(target, raw, form.HEADER_BYTES + position) != len(raw):
                 return False
             position += len(raw)
-        words = os.pread(source, form.LIVE_WORDS.size, form.LIVE_OFFSET)
-        if os.pwrite(target, words, form.LIVE_OFFSET) != form.LIVE_WORDS.size:
+        words = [*form.LIVE_WORDS.unpack(os.pread(source, form.LIVE_WORDS.size, form.LIVE_OFFSET))]
+        words[form.W_ARCHIVE - form.W_HEAD] = form.ARCHIVE_TAKEN_OVER
+        if os.pwrite(target, form.LIVE_WORDS.pack(*words), form.LIVE_OFFSET) != form.LIVE_WORDS.size:
             return False
         os.unlink(ring)
         return True
-    except OSError:
+    except (OSError, struct.error):  # also a ring that has just lost its first page
         return False
     finally:
         for handle in (target, source):

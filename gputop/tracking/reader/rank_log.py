@@ -233,7 +233,7 @@ class RankLog:
                 state = "starting"
             if self._silent_s() > UNHEARD_S:
                 state = "killed" if self._is_gone else "unheard"
-            if self._has_ended:
+            if self._has_ended or live.archive == form.ARCHIVE_TAKEN_OVER:
                 state = "killed"
         if (state, live.exit_code) != (self.state, self.exit_code):
             self.state, self.exit_code, self._rank = state, live.exit_code, None

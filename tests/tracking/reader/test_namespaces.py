@@ -71,12 +71,49 @@ def test_its_ranks_have_the_pids_of_this_machine_while_they_live(
         inside.wait()
         rank = eventually(lambda: found if (found := rank_of(reader)).elsewhere else None, "it has ended")
         assert (rank.pid, rank.local_pid, rank.state) == (1, None, "killed")
+        (log,) = reader._logs()
+        eventually(lambda: reader.poll() and log.done, "its ring is freed")
+        monkeypatch.setattr(rank_log, "pid_here", lambda who: None)  # whether or not somebody has waited for it
+        monkeypatch.setattr(rank_log, "is_gone", lambda who: False)
         fresh = RunReader(home.runs)
-        monkeypatch.setattr(rank_log, "SILENT_S", 0.5)
-        eventually(lambda: rank_of(fresh).state == "killed", "who comes later sees it, once it is silent")
+        assert rank_of(fresh).state == "killed", "who comes later sees it at once"
         fresh.close()
     finally:
         reader.close()
+
+
+def test_who_comes_first_sees_that_it_has_ended_once_it_is_silent(
+    home: Home, inside: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    eventually(lambda: RunReader(home.runs).poll().runs, "its journal is there")
+    inside.kill()
+    inside.wait()
+    monkeypatch.setattr(rank_log, "SILENT_S", 0.5)
+    reader = RunReader(home.runs)
+    eventually(lambda: rank_of(reader).state == "killed", "nobody has its ring any more")
+    reader.close()
+
+
+def test_a_rank_whose_ring_is_on_a_tmpfs_of_its_own_is_not_killed_because_nobody_sees_the_ring(
+    home: Home, inside: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rank_log, "pid_here", lambda who: None)
+    monkeypatch.setattr(rank_log, "is_gone", lambda who: False)
+    monkeypatch.setattr(rank_log, "SILENT_S", 0.0)
+    before = RunReader(home.runs)
+    (log,) = eventually(lambda: before.poll() and list(before._logs()), "its journal is there")
+    eventually(lambda: before.poll() and log.reader.live.flushed, "its loss is in its archive, too")
+    ring = log.ring
+    before.close()
+    assert ring is not None
+    hidden = ring.rename(ring.with_suffix(".hidden"))
+    reader = RunReader(home.runs)
+    try:
+        assert eventually(lambda: rank_of(reader).metrics, "its loss is read from there") == {"loss": 1.5}
+        assert rank_of(reader).state == "running"
+    finally:
+        reader.close()
+        hidden.unlink()
 
 
 def test_a_rank_whose_directory_was_deleted_is_not_alive_because_its_ring_is_left(
