@@ -148,6 +148,9 @@ G01 = Rule(
         f"or {OTHERS_HOLD_S:.0f} s more if it waits there for a queue, a lock or the end of a thread while its other threads "
         "wait, too, and it has no child process, or if it waits for the end of a process that waits until it reads from a pipe "
         f"(likely after {SURE_AT_LINE_S:.0f} s at this line)",
+        "or if it was hardly seen to train, after the same time: in such a wait for a process (likely after "
+        f"{SURE_AT_LINE_S:.0f} s), or in such a wait for a queue, a lock or a thread without any time limit, if it has no "
+        "socket for connections (possible)",
     ),
     hides=HANG_SYMPTOMS,
     mechanism=(
