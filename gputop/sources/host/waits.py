@@ -130,10 +130,10 @@ def read_all_locked(pid: int) -> bool:
 def read_woken_by(pid: int) -> WokenBy:
     """Return what may end the main thread's wait for a lock, by its other threads and child processes.
 
-    "nothing": all other threads wait for threads of this process, and it has no child process. "time limit": the same, but one
-    of them only waits for a time, as a progress bar's or a timer does. "others": anything else, also with more than
-    ``_THREADS_MAX`` threads, and where the numbers of system calls are unknown or the children are not listed. Threads of the
-    CUDA driver do not count.
+    "nothing": it and all other threads wait for threads of this process, and it has no child process. "time limit": the same,
+    but one of the others only waits for a time, as a progress bar's or a timer does. "others": anything else, also a lock that
+    other processes may have, more than ``_THREADS_MAX`` threads, and where the numbers of system calls are unknown or the
+    children are not listed. Threads of the CUDA driver do not count.
 
     Raises:
         OSError: as from ``read_call``.
@@ -141,6 +141,8 @@ def read_woken_by(pid: int) -> WokenBy:
     threads, futex = procfs.list_threads(pid), _FUTEX.get(os.uname().machine)
     if futex is None or not 0 < len(threads) <= _THREADS_MAX or any(map(_is_alive, _children(pid, threads))):
         return "others"
+    if _waits_inside(pid, pid, futex) is None:
+        return "others"  # another process may have the lock
     woken_by: WokenBy = "nothing"
     for thread in threads:
         if thread == pid or (procfs.read_thread_name(pid, thread) or "").startswith(_OF_DRIVER):

@@ -138,6 +138,7 @@ STARTS = "import subprocess; starts = lambda: (subprocess.Popen(['sleep', '100']
         (f"import subprocess; subprocess.Popen(['sleep', '100']); {WITH_LIMIT}", "others"),
         (f"import subprocess; subprocess.Popen(['true']); {WITH_LIMIT}", "nothing"),
         (f"{STARTS}threading.Thread(target=starts, daemon=True).start(); {WITH_LIMIT}", "others"),
+        ("import multiprocessing; lock = multiprocessing.Lock(); lock.acquire(); lock.acquire()", "others"),
     ],
     ids=[
         "a full queue",
@@ -148,6 +149,7 @@ STARTS = "import subprocess; starts = lambda: (subprocess.Popen(['sleep', '100']
         "beside a child process",
         "beside a child that has ended",
         "beside the child of a thread",
+        "a lock that another process may have",
     ],
 )
 def test_a_wait_that_nothing_can_end_is_recognized_also_with_a_time_limit(
