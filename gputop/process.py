@@ -94,8 +94,8 @@ class Workers:
 
 WokenBy = Literal["nothing", "time limit", "others"]
 """What may end the wait of a main thread for a lock or a child: nothing if all other threads wait for threads of the process,
-and it has no child process, or waits for one that waits until it reads from a pipe; the time limit with which one of these
-threads waits; or another thread or process that does something else."""
+and it has no child process, or waits for one while its children wait until it reads from a pipe; the time limit with which one
+of these threads waits; or another thread or process that does something else."""
 _FOR_DEBUGGERS = frozenset(("waits_for", "doing", "held", "all_locked", "woken_by"))
 """What the kernel shows only to whom it would let debug the process."""
 

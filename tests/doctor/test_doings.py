@@ -91,10 +91,23 @@ def test_a_main_thread_stands_at_one_line_that_trained_before() -> None:
     assert (found.at.line, found.looks, found.seconds, found.longest_break_s) == ("train.py:4", 3, 4.0, 6.0)
 
 
-def test_no_main_thread_stands_that_computes_or_did_not_learn_or_is_not_seen_any_more() -> None:
-    for activities in (["forward"] * 5, ["forward", "forward", "forward", "wait"], ["forward", "backward", "wait"]):
-        doings, process = course(*activities)  # type: ignore[arg-type]
-        assert doings.at_one_line(process) is None
+def test_whether_a_main_thread_trained_before_it_stood_is_known() -> None:
+    looks: dict[tuple[Activity, ...], bool | None] = {
+        ("forward", "backward", "optimizer", "wait"): True,
+        ("forward", "forward", "forward", "wait"): False,
+        ("forward", "backward", "wait"): None,
+        ("import", "wait"): None,
+    }
+    for activities, trained in looks.items():
+        doings, process = course(*activities)
+        found = doings.at_one_line(process)
+        assert found is not None
+        assert (found.trained, found.looks) == (trained, 1)
+
+
+def test_no_main_thread_stands_that_computes_or_is_not_seen_any_more() -> None:
+    doings, process = course("forward", "forward", "backward", "forward")
+    assert doings.at_one_line(process) is None
     doings, process = course("forward", "backward", "optimizer", "wait")
     for second, standing in ((13, True), (14, False)):
         doings.observe(replace(samples.snapshot(second), processes=(replace(process, doing=None),)))

@@ -152,7 +152,7 @@ def _is_beside(look: Doing, computing: Collection[str | None]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class AtOneLine:
-    """A main thread that was seen to train, and then at one line of the user's own code in every look."""
+    """A main thread that was seen at one line of the user's own code in every look, lately."""
 
     at: Doing
     looks: int
@@ -160,6 +160,8 @@ class AtOneLine:
     """For how long, as far as was seen."""
     longest_break_s: float
     """The longest time between two looks at the computation before that."""
+    trained: bool | None = True
+    """Whether it was seen to train before that; False if it computed and never learned, None if it was hardly seen."""
 
 
 @dataclass(slots=True)
@@ -226,13 +228,14 @@ class Doings:
         self._looks, self._courses = kept, courses
 
     def at_one_line(self, process: Process) -> AtOneLine | None:
-        """Return the line at which a main thread stands that was seen to train; None while it computes, or is not seen."""
+        """Return the line at which a main thread stands; None while it computes, or is not seen."""
         course = self._courses.get(process.key)
-        if course is None or course.at is None or course.computed < TRAINS_MIN or not course.learns:
+        if course is None or course.at is None or self._now - course.looked_at > LOOKED_S:
             return None
-        if course.at.line is None or course.at.activity in COMPUTES or self._now - course.looked_at > LOOKED_S:
+        if course.at.line is None or course.at.activity in COMPUTES:
             return None
-        return AtOneLine(course.at, course.looks, course.looked_at - course.since, course.longest_break_s)
+        trained = course.learns if course.computed >= TRAINS_MIN else None
+        return AtOneLine(course.at, course.looks, course.looked_at - course.since, course.longest_break_s, trained)
 
     def seen(self, process: Process, within_s: float = WINDOW_S) -> Seen:
         """Return the looks at a process's main thread since it was first seen to compute: what prepares a run is not its loop.

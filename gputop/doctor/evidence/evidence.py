@@ -319,6 +319,10 @@ class Evidence:
         """Return for how many seconds the process has used more than 80% of a core without a pause."""
         return self._processes.cpu_busy_s(process)
 
+    def stopped_s(self, process: Process) -> float:
+        """Return for how many observed seconds a signal has stopped the process without a pause; 0 if it is not stopped."""
+        return self._processes.stopped_s(process)
+
     def interrupted_per_s(self, process: Process) -> float | None:
         """Return how often a second the main thread was last stopped to let others run; None if that is not known yet."""
         return self._processes.interrupted_per_s(process)

@@ -20,6 +20,11 @@ BACKWARD_KEPT_S = 60.0
 """How far back the CPU time of backward threads is kept."""
 CPU_WORKS_PERCENT = 25.0
 """The share of a core, in percent, that a computing process still gets on a crowded machine (our choice)."""
+STOPPED_STATE = "T"
+"""The state of a process that a signal has stopped."""
+STOPPED_CPU_PERCENT = 1.0
+"""A process that used more than this since the last reading was not stopped all the time: cpulimit stops one again and again
+(our choice)."""
 
 
 @dataclass(slots=True)
@@ -28,6 +33,7 @@ class _Track:
 
     first_seen: float
     cpu_busy_since: float | None = None
+    stopped_since: float | None = None
     worked: bool = False
     backward_s: float = 0.0
     backward_at: float | None = None
@@ -77,6 +83,10 @@ class ProcessPast:
         track = known or _Track(self._now)
         busy = process.cpu_percent is not None and process.cpu_percent > CPU_BUSY_PERCENT
         track.cpu_busy_since = (track.cpu_busy_since if track.cpu_busy_since is not None else self._now) if busy else None
+        if process.state != STOPPED_STATE or (process.cpu_percent or 0.0) >= STOPPED_CPU_PERCENT:
+            track.stopped_since = None
+        elif track.stopped_since is None:
+            track.stopped_since = self._now
         track.worked = track.worked or (process.cpu_percent is not None and process.cpu_percent >= CPU_WORKS_PERCENT)
         seconds = 0.0
         for _, value in process.autograd_threads:
@@ -146,6 +156,11 @@ class ProcessPast:
         """Return for how many seconds the process has used more than 80% of a core without a pause."""
         track = self._track(process)
         return self._now - track.cpu_busy_since if track is not None and track.cpu_busy_since is not None else 0.0
+
+    def stopped_s(self, process: Process) -> float:
+        """Return for how many observed seconds a signal has stopped the process without a pause; 0 if it is not stopped."""
+        track = self._track(process)
+        return self._now - track.stopped_since if track is not None and track.stopped_since is not None else 0.0
 
     def interrupted_per_s(self, process: Process) -> float | None:
         """Return how often a second the main thread was last stopped to let others run; None if that is not known yet."""

@@ -18,6 +18,7 @@ from gputop.sources.host.launchers_of_others import LaunchersOfOthers
 from gputop.sources.host.process_cache import Facts, ProcessCache
 from gputop.sources.host.rendezvous import WaitingLaunchers
 from gputop.sources.host.waiting_ranks import WaitingRanks
+from gputop.sources.host.waits import read_child_woken_by
 from gputop.sources.host.workers import WorkerBook, workers_of_others, works_for
 
 SCAN_S = 2.0
@@ -31,7 +32,7 @@ TRAINING_AGE_S = 5.0
 TRAINING_LINGER_S = 30.0
 TRAINING_LINGER_MAX_S = 600.0
 """How long such a process stays listed after it was last this busy: an evaluation, an upload or a hang is not the end. At least
-the first, and as long as it was this busy, up to the second."""
+the first, and as long as it was this busy, up to the second. Longer if it waits for a process that waits for it."""
 YOUNG_MAX = 8
 """At most so many processes that have just started, the newest ones, are examined in one search (our choice)."""
 STOPPED_STATE = "T"
@@ -113,6 +114,8 @@ class UnlistedTrainings:
                 self._training[key] = now_s + min(max(TRAINING_LINGER_S, busy_s), TRAINING_LINGER_MAX_S)
             elif lingering.get(key, 0.0) > now_s:
                 self._training[key] = lingering[key]
+            elif key in lingering and facts.try_read((), read_child_woken_by) == "nothing":
+                self._training[key] = now_s + TRAINING_LINGER_S
         self._began = {key: since for key, since in self._began.items() if key in self._training}
         shown = {*listed, *(pid for pid, _ in self._training)}
         self._waiting = self._waiting_ranks.find(pythons, shown, now_s)

@@ -36,6 +36,8 @@ thread or process holds, or until somebody reads what it prints ("output")."""
 _FUTEX = {"x86_64": 202, "aarch64": 98}
 _PRIVATE = 0x80
 """The flag of a futex operation that no other process can end: locks of threads, not those of multiprocessing."""
+_SHARED = b" rw-s "
+"""Marks memory in /proc/<pid>/maps that several processes share, such as that of a lock of multiprocessing."""
 _OF_DRIVER = "cuda"
 """Begins the names of the CUDA driver's own threads, which wait for events of the GPU ("cuda-EvtHandlr")."""
 _THREADS_MAX = 256
@@ -130,10 +132,10 @@ def read_all_locked(pid: int) -> bool:
 def read_woken_by(pid: int) -> WokenBy:
     """Return what may end the main thread's wait for a lock, by its other threads and child processes.
 
-    "nothing": all other threads wait for threads of this process, and it has no child process. "time limit": the same, but one
-    of them only waits for a time, as a progress bar's or a timer does. "others": anything else, also with more than
-    ``_THREADS_MAX`` threads, and where the numbers of system calls are unknown or the children are not listed. Threads of the
-    CUDA driver do not count.
+    "nothing": it and all other threads wait for threads of this process, and it has no child process. "time limit": the same,
+    but one of the others only waits for a time, as a progress bar's or a timer does. "others": anything else, also a lock that
+    other processes may have, more than ``_THREADS_MAX`` threads, and where the numbers of system calls are unknown or the
+    children are not listed. Threads of the CUDA driver do not count.
 
     Raises:
         OSError: as from ``read_call``.
@@ -141,6 +143,8 @@ def read_woken_by(pid: int) -> WokenBy:
     threads, futex = procfs.list_threads(pid), _FUTEX.get(os.uname().machine)
     if futex is None or not 0 < len(threads) <= _THREADS_MAX or any(map(_is_alive, _children(pid, threads))):
         return "others"
+    if _waits_inside(pid, pid, futex) is None:
+        return "others"  # another process may have the lock
     woken_by: WokenBy = "nothing"
     for thread in threads:
         if thread == pid or (procfs.read_thread_name(pid, thread) or "").startswith(_OF_DRIVER):
@@ -156,10 +160,11 @@ def read_woken_by(pid: int) -> WokenBy:
 def read_child_woken_by(pid: int) -> WokenBy:
     """Return what may end the main thread's wait for a child process to end.
 
-    "nothing": each child that it waits for writes into a full pipe, which only this process could read, and all of their other
-    threads wait for threads of their process. ``join`` before ``get`` of a queue does that, and ``wait`` before the output of a
-    program is read. "time limit": the same, but another thread of this process waits only for a time. "others": anything else,
-    also if other children hold the pipe. Measured: 0.1 ms.
+    "nothing": a child writes into a full pipe, which only this process and its children could read, and all of their other
+    threads wait, too: for threads of their process, or for a lock that only these processes have, such as that of the pipe.
+    ``join`` before ``get`` of a queue does that, and ``wait`` before the output of a program is read. "time limit": the same,
+    but another thread of this process waits only for a time. "others": anything else, also if other processes have the pipe.
+    Measured: 0.1 ms, and 4 ms more if a child waits for such a lock.
 
     Raises:
         OSError: as from ``read_call``.
@@ -169,31 +174,75 @@ def read_child_woken_by(pid: int) -> WokenBy:
     if call is None or call.name != "child" or not children or len(threads) > _THREADS_MAX:
         return "others"
     others = [_waits_inside(pid, thread, _FUTEX[os.uname().machine]) for thread in threads if thread != pid]
-    pipes = {child: _fills_pipe(child) if child > 0 else None for child in children}
     stat = procfs.read_stat(pid)
-    own = _readable_pipes(pid) - (_readable_pipes(stat.ppid) if stat is not None else set())
-    for child, pipe in pipes.items():
+    parent = stat.ppid if stat is not None else 0
+    pipes: set[str] = set()
+    locks: dict[int, bool] = {}
+    for child in children:
+        filled = _fills_pipes(child, parent, locks) if child > 0 else None
         # What else has started the same way inherits the pipe, and may read from it.
-        if pipe is None or pipe not in own or any(_is_alive(each) for each in _children(child, procfs.list_threads(child))):
+        if filled is None or any(_is_alive(each) for each in _children(child, procfs.list_threads(child))):
             return "others"
+        pipes |= filled
+    if not pipes or not pipes <= _readable_pipes(pid) - _readable_pipes(parent):
+        return "others"
     return "others" if None in others else "time limit" if True in others else "nothing"
 
 
-def _fills_pipe(pid: int) -> str | None:
-    """Return the pipe into which one thread of a process writes while all others wait for threads; None if they do not."""
-    pipe = None
-    threads = procfs.list_threads(pid)
+def _fills_pipes(pid: int, parent: int, locks: dict[int, bool]) -> set[str] | None:
+    """Return the pipe into which one thread of a process writes while all others wait for threads; None if they do not.
+
+    Empty for a process that writes into none because it waits, without a time limit, for its turn: for a lock that it shares
+    with other processes, but not with ``parent``, which started them all. ``locks`` keeps by address which locks that is true
+    of: what one process has forked has a lock at one address.
+    """
+    pipes: set[str] = set()
+    threads, futex = procfs.list_threads(pid), _FUTEX[os.uname().machine]
     if len(threads) > _THREADS_MAX:
         return None
+    is_limited = False
     for thread in threads:
-        if _waits_inside(pid, thread, _FUTEX[os.uname().machine]) is not None:
+        limited = _waits_inside(pid, thread, futex)
+        if limited is not None:
+            is_limited = is_limited or limited
             continue
         call = read_call(pid, thread)
-        target = read_target(pid, call.first) if call is not None and call.name == "write" and pipe is None else ""
-        if not target.startswith("pipe:"):
+        target = read_target(pid, call.first) if call is not None and call.name == "write" and not pipes else ""
+        if target.startswith("pipe:"):
+            pipes.add(target)
+        elif not _waits_for_shared(pid, thread, futex, parent, locks):
             return None
-        pipe = target
-    return pipe
+    return None if is_limited and not pipes else pipes
+
+
+def _waits_for_shared(pid: int, thread: int, futex: int, parent: int, locks: dict[int, bool]) -> bool:
+    """Return whether a thread waits without a time limit for a lock of several processes, which ``parent`` does not have."""
+    words = procfs.read_line(f"/proc/{pid}/task/{thread}/syscall").split()
+    if len(words) < 5 or words[0] != b"%d" % futex or int(words[4], 16):
+        return False
+    address = int(words[1], 16)
+    if address not in locks:
+        file = _file_at(pid, address)
+        locks[address] = file is not None and not _maps(parent, file)
+    return locks[address]
+
+
+def _maps(pid: int, file: bytes) -> bool:
+    with suppress(OSError):
+        return file in procfs.read_bytes(f"/proc/{pid}/maps")
+    return False
+
+
+def _file_at(pid: int, address: int) -> bytes | None:
+    """Return the device and number of the shared file at an address, as in /proc/<pid>/maps; None without one."""
+    for line in procfs.read_bytes(f"/proc/{pid}/maps").splitlines():
+        if _SHARED not in line:
+            continue
+        span, _, _, device, number = line.split(maxsplit=5)[:5]
+        first, last = span.split(b"-")
+        if int(first, 16) <= address < int(last, 16):
+            return b" %b %b " % (device, number)
+    return None
 
 
 def _readable_pipes(pid: int) -> set[str]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from gputop.sources.host import procfs
+from gputop.sources.host import procfs, unlisted
 from gputop.sources.host.process_cache import Facts, ProcessCache
 from gputop.sources.host.unlisted import UnlistedTrainings
 
@@ -91,3 +91,21 @@ def test_what_trained_for_long_stays_listed_for_as_long_but_not_for_ever(queued_
         found.pids(float(now_s), ())
     assert found.pids(1895.0, ()) == {os.getpid()}
     assert found.pids(1905.0, ()) == set()
+
+
+def test_what_waits_for_a_process_that_waits_for_it_stays_listed(
+    queued_s: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    woken_by, asked = ["nothing"], []
+    monkeypatch.setattr(unlisted, "read_child_woken_by", lambda pid: asked.append(pid) or woken_by[0])
+    cache = OneProcess()
+    found = UnlistedTrainings(cache)
+    found.pids(0.0, ())
+    cache.use(core_s=9.0)
+    found.pids(10.0, ())
+    for now_s in range(12, 200, 2):
+        assert found.pids(float(now_s), ()) == {os.getpid()}
+    assert len(asked) <= 200 // 30, "it is asked only when it would leave the list"
+    woken_by[0] = "others"
+    found.pids(231.0, ())
+    assert found.pids(233.0, ()) == set()

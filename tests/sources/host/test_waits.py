@@ -138,6 +138,7 @@ STARTS = "import subprocess; starts = lambda: (subprocess.Popen(['sleep', '100']
         (f"import subprocess; subprocess.Popen(['sleep', '100']); {WITH_LIMIT}", "others"),
         (f"import subprocess; subprocess.Popen(['true']); {WITH_LIMIT}", "nothing"),
         (f"{STARTS}threading.Thread(target=starts, daemon=True).start(); {WITH_LIMIT}", "others"),
+        ("import multiprocessing; lock = multiprocessing.Lock(); lock.acquire(); lock.acquire()", "others"),
     ],
     ids=[
         "a full queue",
@@ -148,6 +149,7 @@ STARTS = "import subprocess; starts = lambda: (subprocess.Popen(['sleep', '100']
         "beside a child process",
         "beside a child that has ended",
         "beside the child of a thread",
+        "a lock that another process may have",
     ],
 )
 def test_a_wait_that_nothing_can_end_is_recognized_also_with_a_time_limit(
@@ -160,6 +162,8 @@ def test_a_wait_that_nothing_can_end_is_recognized_also_with_a_time_limit(
 
 MAKES = "import multiprocessing as mp, os; mp.set_start_method('fork'); q = mp.Queue(); "
 JOINS = f"{MAKES}p = mp.Process(target=q.put, args=(bytes(10**6),)); p.start(); "
+SHARES = f"{MAKES}ps = [mp.Process(target=q.put, args=(bytes(40000),)) for _ in range(4)]; [p.start() for p in ps]; "
+LEFT = f"{MAKES}lock = mp.Lock(); lock.acquire(); p = mp.Process(target=lock.acquire); p.start(); "
 PRINTS = "import subprocess as s, sys; p = s.Popen([sys.executable, '-c', 'print(1000000 * chr(65))'], stdout=s.PIPE); "
 
 
@@ -167,6 +171,8 @@ PRINTS = "import subprocess as s, sys; p = s.Popen([sys.executable, '-c', 'print
     ("code", "woken_by"),
     [
         (f"{JOINS}p.join()", "nothing"),
+        (f"{SHARES}[p.join() for p in ps]", "nothing"),
+        (f"{SHARES}[p.join() for p in ps[::-1]]", "nothing"),
         (f"{PRINTS}p.wait()", "nothing"),
         (
             f"{ALONE}threading.Thread(target=lambda: threading.Event().wait(90), daemon=True).start(); {PRINTS}p.wait()",
@@ -177,6 +183,9 @@ PRINTS = "import subprocess as s, sys; p = s.Popen([sys.executable, '-c', 'print
             "others",
         ),
         (f"{JOINS}mp.Process(target=time.sleep, args=(100,)).start(); p.join()", "others"),
+        (f"{JOINS}lock = mp.Lock(); lock.acquire(); mp.Process(target=lock.acquire).start(); p.join()", "nothing"),
+        (f"{JOINS}l = mp.Lock(); l.acquire(); mp.Process(target=l.acquire, args=(True, 90)).start(); p.join()", "others"),
+        (f"{LEFT}p.join()", "others"),
         (
             f"{MAKES}p = mp.Process(target=lambda: (os.fork() or time.sleep(100), q.put(bytes(10**6)))); p.start(); p.join()",
             "others",
@@ -187,10 +196,15 @@ PRINTS = "import subprocess as s, sys; p = s.Popen([sys.executable, '-c', 'print
     ],
     ids=[
         "join before get",
+        "join before get of what several put",
+        "join of the last one first",
         "wait before the output is read",
         "beside a thread with a time limit",
         "beside a thread that sleeps",
         "beside another child, which has the pipe, too",
+        "beside a child that waits for a lock of these processes",
+        "beside a child that waits for such a lock for some time",
+        "a child that waits for a lock, and nobody fills a pipe",
         "beside a child's child",
         "a program that sleeps",
         "programs that are connected",
@@ -203,6 +217,31 @@ def test_a_wait_for_a_child_that_waits_for_its_reader_is_one_that_nothing_can_en
     child, _ = processes.ready(f"say('ready'); {code}")
     eventually(lambda: waits.read_waits_for(child.pid), lambda found: found == "child")
     eventually(lambda: waits.read_child_woken_by(child.pid), lambda found: found == woken_by)
+
+
+@pytest.mark.parametrize(
+    ("before", "inside", "woken_by"), [("lock = mp.Lock()", "", "others"), ("", "lock = mp.Lock()", "nothing")]
+)
+def test_a_lock_that_the_parent_has_too_may_be_released(processes: Processes, before: str, inside: str, woken_by: str) -> None:
+    code = f"""
+import multiprocessing as mp
+mp.set_start_method('fork')
+{before}
+child = os.fork()
+if child:
+    say(child)
+    time.sleep(100)
+{inside}
+q = mp.Queue()
+lock.acquire()
+ps = [mp.Process(target=q.put, args=(bytes(10**6),)), mp.Process(target=lock.acquire)]
+[p.start() for p in ps]
+ps[0].join()
+"""
+    _, words = processes.ready(code)
+    child = int(words[0])
+    eventually(lambda: waits.read_waits_for(child), lambda found: found == "child")
+    eventually(lambda: waits.read_child_woken_by(child), lambda found: found == woken_by)
 
 
 def test_where_children_are_not_listed_something_may_end_the_wait(

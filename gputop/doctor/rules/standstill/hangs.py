@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from gputop.command_line import script_name
 from gputop.doctor.evidence import collective_counts
 from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.process_past import STOPPED_CPU_PERCENT, STOPPED_STATE
 from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.standstill.at_rest import (
@@ -61,16 +62,19 @@ from gputop.snapshot import Process
 STOPPED_STATES = {"T": "a stop signal (Ctrl-Z, kill -STOP)", "t": "a debugger or a tracer (gdb, strace)"}
 STOPPED_HOLD_S = 1.5
 """py-spy and strace stop a process for a moment."""
-STOPPED_CPU_PERCENT = 1.0
-"""A process that used more than this since the last reading was not stopped all the time: cpulimit stops one again and again
-(our choice)."""
+TURN_S = 40.0
+"""For up to this time, a run that a signal has stopped may only wait for its turn: a scheduler that shares devices gives each
+job 30 s (Slurm's default), and the other one uses none before it has imported torch."""
+START_S = 120.0
+"""The same while another training uses no device: it may be starting, and prepare its data (our choice)."""
 
 
 def hang(evidence: Evidence, group: RankGroup) -> Judgement:
     """G01: ranks are alive but complete no step."""
     stopped = [member for member in group.members if member.process is not None and _is_stopped(member.process)]
-    if stopped:
-        return _stopped(group, stopped, _takes_turns(evidence, group, stopped))
+    held = _stopped(evidence, group, stopped) if stopped else None
+    if held is not None:
+        return held
     held_back = unread_output(evidence, group) or crossed_locks(evidence, group)
     if held_back is not None:
         return held_back
@@ -112,7 +116,8 @@ G01 = Rule(
         f"no rank reports anything for {QUIET_HOLD_S:.0f} s and {QUIET_STEPS:.0f} usual steps (possible)",
         f"one rank evaluates or writes, and all others wait, for {LONG_PAUSE_S:.0f} s and {LONGER_THAN_PAUSES:.0f} times the "
         "longest pause (possible)",
-        "a process is stopped and uses no CPU (certain; possible if all of its run is, while another run uses its devices)",
+        "a process is stopped and uses no CPU (certain; if a signal has stopped all of its run, only possible while another "
+        f"run uses its devices, and for {TURN_S:.0f} s, or {START_S:.0f} s while another training uses no device yet)",
         f"NCCL's or torch's counts differ and have not changed for {collective_counts.STILL_S:.0f} s (certain)",
         f"before the first step, ranks wait for {LIKELY_S:.0f} s for one that uses no CPU, disk or GPU (possible from "
         f"{POSSIBLE_S:.0f} s), or all of them wait in different collectives (certain)",
@@ -143,6 +148,9 @@ G01 = Rule(
         f"or {OTHERS_HOLD_S:.0f} s more if it waits there for a queue, a lock or the end of a thread while its other threads "
         "wait, too, and it has no child process, or if it waits for the end of a process that waits until it reads from a pipe "
         f"(likely after {SURE_AT_LINE_S:.0f} s at this line)",
+        "or if it was hardly seen to train, after the same time: in such a wait for a process (likely after "
+        f"{SURE_AT_LINE_S:.0f} s), or in such a wait for a queue, a lock or a thread without any time limit, if it has no "
+        "socket for connections (possible)",
     ),
     hides=HANG_SYMPTOMS,
     mechanism=(
@@ -159,6 +167,10 @@ G01 = Rule(
 )
 
 
+_TURNS = "A scheduler that shares devices in turns stops one job while another one runs, and continues it later. "
+_OTHERS_WAIT = "Ranks that wait for it wait just as long, until their collective times out."
+
+
 def _is_stopped(process: Process) -> bool:
     return process.state in STOPPED_STATES and (process.cpu_percent or 0.0) < STOPPED_CPU_PERCENT
 
@@ -173,9 +185,27 @@ def _takes_turns(evidence: Evidence, group: RankGroup, stopped: Sequence[Member]
     )
 
 
-def _stopped(group: RankGroup, stopped: Sequence[Member], takes_turns: bool) -> Judgement:
+def _may_take_turns(evidence: Evidence, group: RankGroup, stopped: Sequence[Member]) -> bool:
+    """Return whether a signal stopped all of a run so lately that this may be the turn of another one, which only starts."""
+    processes = [member.process for member in stopped if member.process is not None]
+    if len(processes) < len(group.members) or any(process.state != STOPPED_STATE for process in processes):
+        return False
+    starts = any(other.key != group.key and not other.used and not _all_stopped(other) for other in evidence.groups)
+    return min(map(evidence.stopped_s, processes)) < (START_S if starts else TURN_S)
+
+
+def _all_stopped(group: RankGroup) -> bool:
+    return all(member.process is not None and _is_stopped(member.process) for member in group.members)
+
+
+def _stopped(evidence: Evidence, group: RankGroup, stopped: Sequence[Member]) -> Judgement:
     first = stopped[0].process
     assert first is not None
+    takes_turns = _takes_turns(evidence, group, stopped)
+    may_take_turns = takes_turns or _may_take_turns(evidence, group, stopped)
+    if may_take_turns and evidence.stopped_s(first) < STOPPED_HOLD_S:
+        return None
+    hangs = f": the training {'may hang' if may_take_turns else 'hangs'}"
     holder = STOPPED_STATES[first.state or "T"]
     several = len(group.members) > 1
     facts = [
@@ -195,16 +225,11 @@ def _stopped(group: RankGroup, stopped: Sequence[Member], takes_turns: bool) -> 
         group,
         "G01",
         "info" if takes_turns else "error" if several else "warning",
-        "possible" if takes_turns else "certain",
+        "possible" if may_take_turns else "certain",
         f"{name} {'is' if len(stopped) == 1 else 'are'} stopped"
-        + (", while another run uses its devices" if takes_turns else ": the training hangs"),
+        + (", while another run uses its devices" if takes_turns else hangs),
         facts,
-        f"{tracked.capital(holder)} holds it. "
-        + (
-            "A scheduler that shares devices in turns stops one job while another one runs, and continues it later."
-            if takes_turns
-            else "Ranks that wait for it wait just as long, until their collective times out."
-        ),
+        f"{tracked.capital(holder)} holds it. {_TURNS if may_take_turns else ''}{'' if takes_turns else _OTHERS_WAIT}".rstrip(),
         fix,
         "The process state is R or S.",
         pids=pids,

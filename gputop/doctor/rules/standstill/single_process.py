@@ -1,6 +1,7 @@
 """Judges a single untracked process that makes no step and uses no CPU, disk or GPU: what does it wait for? (G01)
 
-That it makes no step shows in what it logs, or in its stack: it was seen to train, and then at one line in every look.
+That it makes no step shows in what it logs, or in its stack: it was seen to train, and then at one line in every look. A wait
+that nothing can end shows it by itself, also if the process was never seen to train.
 """
 
 from __future__ import annotations
@@ -86,8 +87,8 @@ _WAITS: Mapping[str, _Wait] = {
 
 _FOR_ITS_READER = _Wait(
     "for a process that waits for it",
-    "The process that it waits for has written more into a pipe than fits, and ends only once somebody reads the rest. That "
-    "would be the training, which waits for the end: join() before get() of a queue, or wait() before the output is read.",
+    "A process that it started has written more into a pipe than fits, and ends only once somebody reads the rest. That would "
+    "be the training, which waits for the end: join() before get() of a queue, or wait() before the output is read.",
 )
 _READ_FIRST = """\
 made = queue.get(); process.join()  # first everything that the process has put, then its end
@@ -165,7 +166,10 @@ def single_process_hangs(evidence: Evidence, group: RankGroup) -> Judgement:
     if group.run is not None or process is None or tracked.world(group) > 1:
         return None  # a rank may wait for ranks on other machines
     # First what is quickly seen of a process that computes: this judges every snapshot.
-    if not uses_no_processor(process) or not _gpus_rest(evidence, group) or not at_rest.is_still(evidence, process):
+    if not uses_no_processor(process) or not at_rest.is_still(evidence, process):
+        return None
+    # What waits for itself does so whatever others do on the GPU, or may make for it.
+    if not _is_awaited(process, process.waits_for) and not _gpus_rest(evidence, group):
         return None
     if is_session(process.command):
         return None
@@ -174,25 +178,26 @@ def single_process_hangs(evidence: Evidence, group: RankGroup) -> Judgement:
     word, number = next(iter(samples.most_common(1)), ("", 0))
     at = _stands_at(evidence, process, word)
     workers = process.workers if word in _FROM_WORKERS else None
+    is_awaited = _is_awaited(process, word) and (at is not None or number == samples.total())
     begins = stands is None and at is None and not any(rank.step for rank in logged.ranks_of(group))
     if (
         word not in _WAITS
-        or (stands is None and at is None and not (begins and (word == "terminal" or workers is not None)))
+        or (stands is None and at is None and not is_awaited and not (begins and (word == "terminal" or workers is not None)))
         or samples.total() < at_rest.SAMPLES_MIN
         or number < WAITS_SHARE * samples.total()
     ):
         return None
-    if _is_served(process) or at_rest.may_be_fed(evidence, group):
+    if not is_awaited and (_is_served(process) or at_rest.may_be_fed(evidence, group)):
         return None
-    is_awaited = _is_awaited(process, word)
     wait = _FOR_ITS_READER if is_awaited else _WAITS[word] if workers is None else _FOR_WORKERS
     call = _call_of(at, word)
     alone = is_awaited or (
         call is not None and process.woken_by in ("nothing", "time limit") and process.woken_by not in call.unless
     )
     sure = alone and process.woken_by == "nothing" and at is not None and at.seconds >= SURE_AFTER_S
+    sure = sure and (is_awaited or stands is not None or (at is not None and at.trained is True))
     title = wait.title if call is None else call.title
-    does = "hangs" if sure else "may hang" if stands is not None or at is not None else "has not begun"
+    does = "hangs" if sure else "may hang" if is_awaited or stands is not None or at is not None else "has not begun"
     finding = tracked.about(
         group,
         "G01",
@@ -225,13 +230,19 @@ def single_process_hangs(evidence: Evidence, group: RankGroup) -> Judgement:
 
 
 def _stands_at(evidence: Evidence, process: Process, word: str) -> AtOneLine | None:
-    """Return the line at which a process that was seen to train stands; None if it has not for long, or may wait for work."""
+    """Return the line at which a process stands; None if it has not for long, or may wait for work.
+
+    One that was hardly seen to train stands only if nothing can end its wait.
+    """
     at = evidence.doings.at_one_line(process)
     if at is None or at.looks < at_rest.SAMPLES_MIN or at.seconds < max(STOOD_MIN_S, LONGER_THAN_BREAKS * at.longest_break_s):
         return None
     if _is_awaited(process, word):
         return at
     text, call = at.at.text or "", _call_of(at, word)
+    if at.trained is not True:
+        proves = at.trained is None and call is not None and process.woken_by == "nothing" and process.listens is False
+        return at if proves else None
     if call is not None and process.woken_by is not None and process.woken_by not in call.unless:
         return at
     if process.listens is not False or _ON_PURPOSE.search(f"{text} {at.at.function}") or word == "sleep":
@@ -239,8 +250,8 @@ def _stands_at(evidence: Evidence, process: Process, word: str) -> AtOneLine | N
     return None if word not in ("terminal", "child") and _FOR_WORK.search(text) else at
 
 
-def _is_awaited(process: Process, word: str) -> bool:
-    """Return whether it waits for the end of a process that waits for it."""
+def _is_awaited(process: Process, word: str | None) -> bool:
+    """Return whether it waits for the end of a process that waits for it. No script does that on purpose."""
     return word == "child" and process.woken_by == "nothing"
 
 
@@ -251,7 +262,8 @@ def _call_of(at: AtOneLine | None, word: str) -> _Call | None:
 
 
 def _line(process: Process, at: AtOneLine) -> Fact:
-    text = f"it was seen to train, and has been at {at.at.place} in every one of {words.count(at.looks, 'look')} for "
+    text = f"been at {at.at.place} in every one of {words.count(at.looks, 'look')} for "
+    text = f"it was seen to train, and has {text}" if at.trained else f"it has {text}"
     return Fact(text + units.duration(at.seconds), round(at.seconds), f"/proc/{process.pid}/mem")
 
 
@@ -262,7 +274,7 @@ def _nobody(process: Process) -> Fact:
 
 
 def _in_a_circle(process: Process) -> Fact:
-    text = "the process that it waits for writes into a full pipe, which only it could read"
+    text = "its child process writes into a full pipe that only it could read, or waits for another one that does"
     return Fact(text, True, f"/proc/{process.pid}/fd, task/*/children, and the child's syscall")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -189,7 +190,7 @@ def test_nccl_names_a_dead_rank_and_its_ended_process() -> None:
 
 
 def test_a_stopped_process_is_named_with_the_command_that_continues_it() -> None:
-    alone, held = verdict(suspended_alone, 20), verdict(traced, 20)
+    alone, held = verdict(suspended_alone, 44), verdict(traced, 20)
     assert (alone.severity, alone.confidence, alone.fix) == ("warning", "certain", "kill -CONT 4000")
     assert alone.title == "train.py (process 4000) is stopped: the training hangs"
     assert held.title == "Rank 1 is stopped: the training hangs"
@@ -210,7 +211,7 @@ def test_a_run_that_is_stopped_while_another_one_uses_its_gpu_may_take_turns(cha
         devices = (*base.devices, *gpus([], 2)[len(base.devices) :])
         return replace(base, devices=devices, processes=(process, replace(other, **changes)))
 
-    finding = next(item for item in play(beside_another, 20)[-1] if item.pids == (4000,))
+    finding = next(item for item in play(beside_another, 44)[-1] if item.pids == (4000,))
     assert (finding.id, finding.severity, finding.confidence) == (
         "G01",
         *(("info", "possible") if shares else ("warning", "certain")),
@@ -218,6 +219,54 @@ def test_a_run_that_is_stopped_while_another_one_uses_its_gpu_may_take_turns(cha
     assert finding.fix == "kill -CONT 4000"
     words = ", while another run uses its devices" if shares else ": the training hangs"
     assert finding.title == f"train.py (process 4000) is stopped{words}"
+
+
+def stopped(state: str = "T", when: Callable[[int], bool] = lambda second: second >= 10, **other: Any) -> Scene:
+    """A run that is stopped, by default from its second 10 on, beside another one of which this is known, if anything."""
+
+    def scene(second: int) -> Snapshot:
+        base = (suspended_alone if when(second) else stands("other", "train.py:77 main"))(second)
+        (process,) = base.processes
+        process = replace(process, state=state) if when(second) else process
+        theirs = replace(
+            process, pid=4100, ppid=4099, run_id=None, state="R", cpu_percent=90.0, command=("python", "theirs.py")
+        )
+        return replace(base, processes=(process, replace(theirs, **other)) if other else (process,))
+
+    return scene
+
+
+def beside_one_that_is_stopped(second: int) -> Snapshot:
+    first, other = stopped(devices=())(second).processes
+    return replace(stopped()(second), processes=(first, replace(other, state="T", cpu_percent=0.0)))
+
+
+def certain_after_s(scene: Scene, seconds: int = 150) -> list[float]:
+    """After how many seconds in this state it was first said, in any way and for certain."""
+    said = [next((item for item in found if item.pids == (4000,)), None) for found in play(scene, seconds)]
+    seen = [
+        (second, item.confidence) for second, item in enumerate(said, -10) if item is not None and "is stopped" in item.title
+    ]
+    return [
+        next((second for second, level in seen if level in levels), 999) for levels in ({"possible", "certain"}, {"certain"})
+    ]
+
+
+def test_a_run_that_is_stopped_is_possible_at_once_and_certain_once_it_was_no_turn_of_another() -> None:
+    """Of two jobs that share a GPU in turns, the other one uses no device before it has imported torch."""
+    assert certain_after_s(stopped()) == [2, 42]
+    assert certain_after_s(stopped(devices=())) == [2, 122]
+    assert certain_after_s(stopped(devices=(use(1),))) == [2, 42], "it uses another GPU"
+    assert certain_after_s(stopped(devices=(use(0),))) == [2, 999]
+    assert certain_after_s(stopped("t")) == [2, 2], "no scheduler is a debugger"
+    assert certain_after_s(beside_one_that_is_stopped) == [2, 42]
+    finding = next(item for item in play(stopped(), 30)[-1] if item.pids == (4000,))
+    assert (finding.title, finding.severity) == ("train.py (process 4000) is stopped: the training may hang", "warning")
+    assert "A scheduler that shares devices in turns" in finding.cause
+
+
+def test_one_that_is_stopped_again_and_again_takes_turns() -> None:
+    assert certain_after_s(stopped(when=lambda second: second % 40 >= 10), 200) == [2, 999]
 
 
 def test_one_rank_that_is_stopped_hangs_its_run_whoever_else_uses_its_gpu() -> None:
