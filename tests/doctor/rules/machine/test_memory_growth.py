@@ -78,11 +78,9 @@ def test_memory_that_is_not_lost_does_not_fill_the_machine(scene: Scene) -> None
     assert all("H06" not in ids(found) for found in play(scene, scenes.HOST_SECONDS))
 
 
-def slowly(
-    per_s: float, *, levels_off_s: float = math.inf, loss: Callable[[int, int], float] = learning.falls, **metrics: float
-) -> Scene:
+def slowly(per_s: float, *, levels_off_s: float = math.inf, **more: Callable[[int, int], float]) -> Scene:
     """An untracked run that prints its loss and takes so many more GiB a second, in a machine with 20 GiB left."""
-    base = only_shown(learning.run_with(loss), {"source": "log"})
+    base = only_shown(learning.run_with(learning.falls, **more), {"source": "log"})
 
     def scene(second: int) -> Snapshot:
         shot = base(second)
@@ -90,11 +88,7 @@ def slowly(
         grown = int(per_s * seconds * GIB)
         host = replace(shot.host, memory_available_bytes=20 * GIB - grown)
         processes = tuple(replace(process, memory_rss_bytes=4 * GIB + grown) for process in shot.processes)
-        runs = tuple(
-            replace(run, ranks=tuple(replace(rank, metrics={**rank.metrics, **metrics}) for rank in run.ranks))
-            for run in shot.runs
-        )
-        return replace(shot, host=host, processes=processes, runs=runs)
+        return replace(shot, host=host, processes=processes)
 
     return scene
 
@@ -110,9 +104,11 @@ SLOW = 0.002
         (slowly(SLOW), 85, False),
         (slowly(0.0012), 110, False),
         (slowly(2 * SLOW, levels_off_s=60), 110, False),
-        (slowly(SLOW, mean_reward=3.0), 110, False),
+        (slowly(SLOW, mean_reward=lambda rank, step: 3.0), 110, False),
+        (slowly(SLOW, epoch=lambda rank, step: 1.0), 110, False),
+        (slowly(SLOW, epoch=lambda rank, step: 1.0 + step // 100), 110, True),
     ],
-    ids=["even", "too soon", "lasts for long", "a cache that fills", "a replay buffer"],
+    ids=["even", "too soon", "lasts for long", "a cache that fills", "a replay buffer", "a first epoch", "a later epoch"],
 )
 def test_an_even_growth_shows_sooner(scene: Scene, seconds: int, found: bool) -> None:
     said = [item for item in play(scene, seconds)[-1] if item.id == "H06"]
