@@ -187,9 +187,9 @@ J05 = Rule(
         f"below the highest training loss, while each score stayed below {BY_CHANCE:g} times that of guessing; without a "
         f"score, the loss must be {ALONE:g} times the highest training loss (possible)",
         f"or such an accuracy, with no loss of the evaluation and {CLASSES_MIN} or more classes (possible)",
-        f"or the training's score has come to {REST:.0%} of what it lacked at first, and that of {FAR_TIMES_MIN} evaluations "
-        f"stays below {BELOW:.0%} of the training's first, or below {FROM_CHANCE:g} times that which the training's has risen "
-        f"{TIMES_CHANCE:g}-fold from; an AUC stays below {AREA_MAX:g} (possible)",
+        f"or, without one, the training's score has come to {REST:.0%} of what it lacked at first, and that of "
+        f"{FAR_TIMES_MIN} evaluations stays below {BELOW:.0%} of the training's first, or below {FROM_CHANCE:g} times that "
+        f"which the training's has risen {TIMES_CHANCE:g}-fold from; an AUC stays below {AREA_MAX:g} (possible)",
     ),
     estimated=True,
     mechanism=(

@@ -49,10 +49,11 @@ class Guess(NamedTuple):
 
 
 def stays_at_guessing(evidence: Evidence, group: RankGroup) -> Guess | None:
-    """Return an evaluation's score that stays at guessing, while the training's score of the same measure rises."""
+    """Return a score that stays at guessing, while the training's rises; None beside a loss of the evaluation."""
     ranks = logged.ranks_of(group)
-    evaluations = [item for item in courses(evidence, group, is_an_evaluation) if is_score(item)]
-    if not ranks or not evaluations or learns_policy(ranks):
+    evaluations = courses(evidence, group, is_an_evaluation)
+    # A loss of the evaluation that was better once shows that the model had learned something.
+    if not ranks or not all(map(is_score, evaluations)) or learns_policy(ranks):
         return None
     trained = {_measure(item.name): item for item in courses(evidence, group, is_a_training_score)}
     pairs = [(item, trained[_measure(item.name)]) for item in evaluations if _measure(item.name) in trained]
