@@ -10,7 +10,7 @@ from gputop.tracking.printed.names import EVALUATION, Printed
 # Repeats have bounds: a search is linear in the length of the line, which a training may be waiting to print.
 _STEP = re.compile(
     r"(?<![\w/])(?:(?:global|train|training)[ _])?(?:step|iteration|iter|it|num_updates|updates?)s?"
-    r"\s{0,20}[:=#]?\s{0,20}\[?\s{0,20}(\d{1,15})(?:((?-i:[KM]))|\s{0,20}(?:/|of)\s{0,20}(\d{1,15}))?(?![\w.%])",
+    r"\s{0,20}[:=#]?\s{0,20}\[?\s{0,20}(\d{1,3}(?:[,_]\d{3}){1,4}(?!\d)|\d{1,15})(?:((?-i:[KM]))|\s{0,20}(?:/|of)\s{0,20}(\d{1,3}(?:[,_]\d{3}){1,4}(?!\d)|\d{1,15}))?(?![\w.%]|,\d{3})",
     re.IGNORECASE,
 )
 _THOUSANDS = {"K": 1000, "M": 1_000_000}
@@ -77,7 +77,7 @@ def counts(line: str, *, evaluation: bool) -> Printed:
         return found
     step = _STEP.search(line)
     if step is not None:
-        return replace(found, step=int(step[1]) * _THOUSANDS.get(step[2], 1), steps=_int(step[3]))
+        return replace(found, step=_whole(step[1]) * _THOUSANDS.get(step[2], 1), steps=_int(step[3]))
     if (batch := _BATCHES.search(line) or _BATCH.search(line)) is not None:
         within = mmengine is None and not _OF_EPOCH.search(line, max(0, batch.start() - 20), batch.start())
         return replace(found, step=int(batch[1]), steps=int(batch[2]), batch=within)
@@ -92,4 +92,9 @@ def counts(line: str, *, evaluation: bool) -> Printed:
 
 
 def _int(text: str | None) -> int | None:
-    return int(text) if text is not None else None
+    return _whole(text) if text is not None else None
+
+
+def _whole(text: str) -> int:
+    """Return a count, which may have separators: "1,200"."""
+    return int(text.replace(",", ""))

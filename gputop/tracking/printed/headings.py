@@ -14,7 +14,11 @@ from gputop.tracking.printed.names import EVALUATION, Printed, of_evaluation
 _STEP_AT_END = re.compile(r"\[step=(\d{1,15})(?:/(\d{1,15}))?(?:,epoch=(\d{1,15})(?:/\d{1,15})?)?\]:?$")
 _BATCH_AT_END = re.compile(r"\[epoch=(\d{1,15})(?:/\d{1,15})?\]\[batch=(\d{1,15})/(\d{1,15})\]:$")
 _GLOBAL_STEP = re.compile(r"-- GLOBAL_STEP: (\d{1,15})$")
-_EVALUATION = re.compile(r"\W{0,20}(?:[A-Za-z]{1,20} ){0,3}[A-Za-z]{1,20}:\s{0,9}")
+_EVALUATION = re.compile(
+    r"\W{0,20}(?:[A-Za-z]{1,20} ){0,3}[A-Za-z]{1,20}:\s{0,9}|"
+    r"\W{0,20}(?:val|valid|validation|eval|evaluation|test|testing)\W{0,20}",
+    re.IGNORECASE,
+)
 _TAIL = 120
 """Characters at the end of a line in which a step is looked for."""
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 
 _LOSS = r"(?:pertes?|verlust|p[ée]rdida|perda|perdita|потер[яи]|损失值?|損失|손실)"
+_ACCURACY = r"(?:exactitude?|genauigkeit|acur[áa]cia|accuratezza|точность|准确率|正解率|정확도)"
 _OF = r"(?: (?:de |d['’]|en |na |di |на )?|_)"
 _CLEAR: Sequence[tuple[str, str]] = (
     (
@@ -18,7 +19,17 @@ _CLEAR: Sequence[tuple[str, str]] = (
     ("train loss", rf"{_LOSS}{_OF}(?:entra?[iî]n\w{{0,10}}|entrenamiento|trein\w{{0,10}}|addestramento|train|обучения)"),
     ("train loss", rf"trainings?verlust|训练{_LOSS}|訓練{_LOSS}|学習{_LOSS}|훈련 ?{_LOSS}"),
     ("loss", _LOSS),
-    ("accuracy", r"exactitude?|genauigkeit|acur[áa]cia|accuratezza|точность|准确率|正解率|정확도"),
+    (
+        "val accuracy",
+        rf"{_ACCURACY}{_OF}val(?:id\w{{0,12}})?|{_ACCURACY}{_OF}валидации|validierungsgenauigkeit|验证{_ACCURACY}|検証{_ACCURACY}"
+        rf"|검증 ?{_ACCURACY}",
+    ),
+    (
+        "train accuracy",
+        rf"{_ACCURACY}{_OF}(?:entra?[iî]n\w{{0,10}}|entrenamiento|train|обучения)|trainings?genauigkeit|训练{_ACCURACY}"
+        rf"|訓練{_ACCURACY}|学習{_ACCURACY}|훈련 ?{_ACCURACY}",
+    ),
+    ("accuracy", _ACCURACY),
     ("epoch", r"[ée]poque|epoche|[ée]poca|эпох[аи]|轮次|エポック|에포크|에폭"),
 )
 """English words, and what they are in other languages. The first that fits is taken."""

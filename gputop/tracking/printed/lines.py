@@ -28,6 +28,7 @@ from gputop.tracking.printed.names import (
     lower,
     of_evaluation,
 )
+from gputop.tracking.printed.sides import each_named, full, sections, with_points
 from gputop.tracking.printed.tables import boosting
 
 LINE_CHARACTERS = 4000
@@ -162,6 +163,7 @@ def _from_dictionary(data: dict[str, Any], before: str) -> Printed | None:
         return _from_text(text[:LINE_CHARACTERS]) if ANY_MEASURED.search(text) and not _CALL.search(text) else None
     if kind is not None:
         metrics = {of_evaluation(name, kind): value for name, value in metrics.items()}
+    metrics = {full(name): value for name, value in metrics.items()}
     said = counts(before, evaluation=kind is not None)
     step = _step_in(values, evaluation=kind is not None)
     step = said.step if step is None else step
@@ -226,22 +228,29 @@ def _from_text(line: str) -> Printed | None:
         line = _LOSS_VALUE.sub("", line)
     if "=[" in line or ":[" in line:
         line = _ALONE.sub(r"\1", line)
-    line = _of_episodes(line)
+    if "," in line:
+        line = with_points(line)
+    line = each_named(_of_episodes(line))
     bar = BAR.search(line) or ENDLESS_BAR.search(line)
-    kind = evaluation_of(line)
+    whole = evaluation_of(line)
+    parts = sections(line) if whole is None else []
     metrics: dict[str, float] = {}
+    kinds = set()
     for match in _PAIR.finditer(line):
         percent = line[match.end() : match.end() + 1] == "%"
         if percent and bar is not None and line.startswith("|", match.end() + 1):
             continue  # the bar's progress, after its heading: "Map:  5%|"
         name = _name(line, match, every=bar is not None, percent=percent)
-        if name is None or name in metrics:
+        if name is None or (name in metrics and not parts):
             continue
-        name = of_evaluation(name, kind) if kind is not None else name
-        metrics[f"{name}{PERCENT}" if percent else name] = float(match[3])
+        kind = next((kind for start, kind in reversed(parts) if start <= match.start()), whole)
+        if not ALSO.search(name):
+            kinds.add(kind)
+        name = full(of_evaluation(name, kind) if kind is not None else name)
+        metrics.setdefault(f"{name}{PERCENT}" if percent else name, float(match[3]))
     if not any(is_measured(name) for name in metrics):
         return None
-    return replace(counts(line, evaluation=kind is not None), metrics=metrics)
+    return replace(counts(line, evaluation=bool(kinds) and None not in kinds), metrics=metrics)
 
 
 def _of_episodes(line: str) -> str:

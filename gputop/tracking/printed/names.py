@@ -14,14 +14,14 @@ NAME_CHARACTERS = 100
 _PART = r"(?!scale|weight|fn|func|factor|type)[a-z]\w{0,99}"
 MEASURED = re.compile(
     rf"(?:^|[_/.-])(?:loss[_/]{_PART}(?:/{_PART}){{0,2}}|(?:loss|acc|accuracy|acc@\d|top@?\d|ppl|perplexity|f1|"
-    r"auc|auroc|bleu|rouge\w?|iou|miou|map|mse|mae|rmse|reward|(?:episodic|episode|mean|avg|average|discounted)_?return|"
+    r"auc|auroc|dice|bleu|rouge\w?|iou|miou|map|mse|mae|rmse|reward|(?:episodic|episode|mean|avg|average|discounted)_?return|"
     rf"(?:score|rewards?)/mean|ep(?:isode|isodic)?_?(?:score|re[wt]|return|reward)s?(?:_?mean)?|(?:average|mean)epret|"
     rf"(?:reward|return|rew)s?_(?:mean|avg)|rew|psnr|ssim|wer|cer|nll|b?ce|xent|(?:language_?)?cross_?entropy(?:_?loss)?|elbo|bpb|bpc|fid|"
     rf"objective|huber|recon(?:struction)?|info_?nce)\d*(?:_epoch|_step)?(?:{PERCENT})?)$",
     re.IGNORECASE,
 )
 ANY_MEASURED = re.compile(
-    r"loss|acc|top|ppl|perplexity|f1|au[cr]|bleu|rouge|iou|map|ms[es]|mae|mse|rew|return|ep_?ret|episode|\bep[\W_]{0,3}\d|psnr|ssim|[wc]er|nll|ce|xent|entropy|elbo|bp[bc]|"
+    r"loss|acc|top|dice|ppl|perplexity|f1|au[cr]|bleu|rouge|iou|map|ms[es]|mae|mse|rew|return|ep_?ret|episode|\bep[\W_]{0,3}\d|psnr|ssim|[wc]er|nll|ce|xent|entropy|elbo|bp[bc]|"
     r"fid|objective|huber|recon|iters: ",
     re.IGNORECASE,
 )

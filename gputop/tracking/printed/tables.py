@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from gputop.tracking.printed.names import ALSO, ANY_MEASURED, NUMBER, Printed, is_listed, lower
+from gputop.tracking.printed.sides import full
 
 _BOOSTING = re.compile(r"\[(\d{1,15})\]\s+(\S.*)")
 _ENTRY = re.compile(
@@ -19,7 +20,8 @@ _ENTRY = re.compile(
 _NAME = re.compile(r"[A-Za-z][\w/@%.()\[\]-]{0,40}")
 _WORDS = re.compile(r"[A-Za-z][\w/@%.()\[\]-]{0,40}(?: [\w/@%.()\[\]-]{1,20}){0,3}")
 """A name between bars or wide gaps may have several words."""
-_OF_SPACY = {"E": "epoch", "#": "step"}
+_SHORT_COUNTERS = {"E": "epoch", "#": "step", "ep": "epoch", "Ep": "epoch", "it": "step"}
+"""What spaCy calls them, and people who have little room."""
 _BARS = str.maketrans("┃│║", "|||")
 _EMPTY = ("", "-", "—", "N/A", "n/a", "None")
 _ROWS_MAX = 10_000
@@ -73,6 +75,8 @@ class Tables:
         """Return what a row says, or a box that ends with this line; None for a heading and for any other line."""
         if not line.isascii():
             line = line.translate(_BARS)
+        if ";" in line and "," not in line:
+            line = line.replace(";", ",")
         boxed = _BOXED.fullmatch(line.strip())
         if boxed is not None:
             if len(self._box) < _BOX_LINES_MAX:
@@ -126,7 +130,7 @@ class Tables:
                     continue
                 if _VALUE.fullmatch(cell) is None:
                     return None
-                metrics[lower(name)] = float(cell)
+                metrics[full(lower(name))] = float(cell)
         if not metrics:
             return None
         epoch, epochs = counts.pop("epoch", (None, None))
@@ -152,7 +156,7 @@ def _heading(line: str) -> list[str]:
     if not with_memory and not ANY_MEASURED.search(line):
         return []
     cells = [cell for cell in map(str.strip, _GAP.split(_BAR_AT_END.sub("", line).strip())) if cell]
-    cells[:2] = [_OF_SPACY.get(cell, cell) for cell in cells[:2]]
+    cells[:2] = [_SHORT_COUNTERS.get(cell, cell) for cell in cells[:2]]
     form = _NAME if "," in line else _WORDS
     if len(cells) < 2 or not all(map(form.fullmatch, cells)):
         return []

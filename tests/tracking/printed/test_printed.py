@@ -142,7 +142,7 @@ def test_progress_lines(line: str, metrics: dict[str, float], rest: dict[str, An
         "Using loss: cross_entropy",
         "loss_scale: 65536",
         "loss=1,234.5",
-        "loss: 0,43",
+        "loss: 1,234",
         "loss: 0.1-0.5",
         "loss: 2026-01-01",
         "model.safetensors: 45%|████▌     | 1.2G/2.6G [00:10<00:12, 120MB/s]",

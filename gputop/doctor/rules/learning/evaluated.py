@@ -3,7 +3,6 @@ never better than the first training loss (J05)."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from gputop import units
@@ -21,6 +20,20 @@ from gputop.doctor.rules.learning.evaluations import (
     is_telling,
     words_of,
 )
+from gputop.doctor.rules.learning.scored import (
+    AREA_MAX,
+    BELOW,
+    BY_CHANCE,
+    CLASSES_MIN,
+    FROM_CHANCE,
+    REST,
+    TIMES_CHANCE,
+    Guess,
+    finding,
+    is_guessing,
+    never_right,
+    stays_at_guessing,
+)
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.only_loss import STRETCHES_MIN, only_loss
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
@@ -37,19 +50,22 @@ LEARNED = 0.3
 NO_BETTER, ALONE = 0.95, 2.0
 """A loss of evaluations that is never below so many times the highest training loss is no better than at first; the second
 where no score such as an accuracy confirms it (our choice)."""
-BY_CHANCE, HARDLY = 1.7, 1.3
-"""A score that is always below so many times what guessing yields, and hardly rises, is no better (our choice). A classifier
-that guesses has a loss of -log of that."""
 SEEN_FROM_STEP = 50
 HOLD_S = 5.0
 _LOSSES = frozenset(("loss", "nll", "ce", "bce", "xent", "mse", "mae"))
 """What an evaluation measures as the training does; an error rate, a root or an exponential has another scale."""
-_PERCENT = "_percent"
-"""Ends the name of what was printed with "%"."""
 
 
 def evaluation_stands(evidence: Evidence, group: RankGroup) -> Judgement:
-    """J05: the training loss falls, and an evaluation gives the same value each time, or stays far above."""
+    """J05: the training learns, and an evaluation gives the same value each time, stays far above, or stays at guessing."""
+    by_losses = _by_losses(evidence, group)
+    if by_losses is not None:
+        return by_losses
+    guess = stays_at_guessing(evidence, group)
+    return None if guess is None else Suspicion(finding(group, guess), HOLD_S)
+
+
+def _by_losses(evidence: Evidence, group: RankGroup) -> Judgement:
     found = only_loss(group)
     if found is None:
         return None
@@ -72,10 +88,13 @@ def evaluation_stands(evidence: Evidence, group: RankGroup) -> Judgement:
     if far is not None:
         return Suspicion(_far_above(group, far, highest, training), HOLD_S)
     scores = [course for course in evaluations if is_score(course)]
-    if now > LEARNED * start or not all(_is_guessing(score, highest) for score in scores):
+    if now > LEARNED * start or not all(is_guessing(score, highest) for score in scores):
         return None
     above = next((course for course in evaluations if _is_no_better(course, highest, bool(scores))), None)
-    return None if above is None else Suspicion(_no_better(group, above, scores, highest, training), HOLD_S)
+    if above is not None:
+        return Suspicion(_no_better(group, above, scores, highest, training), HOLD_S)
+    wrong = never_right(scores, start) if len(scores) == len(evaluations) else None
+    return None if wrong is None else Suspicion(finding(group, Guess(wrong, training)), HOLD_S)
 
 
 def _same_each_time(group: RankGroup, still: Sequence[Course], training: Fact) -> Finding:
@@ -167,6 +186,10 @@ J05 = Rule(
         f"or the training loss has fallen to {LEARNED:.0%}, and the loss of {FAR_TIMES_MIN} evaluations neither fell nor was "
         f"below the highest training loss, while each score stayed below {BY_CHANCE:g} times that of guessing; without a "
         f"score, the loss must be {ALONE:g} times the highest training loss (possible)",
+        f"or such an accuracy, with no loss of the evaluation and {CLASSES_MIN} or more classes (possible)",
+        f"or, without one, the training's score has come to {REST:.0%} of what it lacked at first, and that of "
+        f"{FAR_TIMES_MIN} evaluations stays below {BELOW:.0%} of the training's first, or below {FROM_CHANCE:g} times that "
+        f"which the training's has risen {TIMES_CHANCE:g}-fold from; an AUC stays below {AREA_MAX:g} (possible)",
     ),
     estimated=True,
     mechanism=(
@@ -197,15 +220,6 @@ def _is_no_better(course: Course, highest: float, confirmed: bool) -> bool:
         return False
     first, second = _halves(course)
     return course.lowest >= (NO_BETTER if confirmed else ALONE) * highest and second >= first
-
-
-def _is_guessing(course: Course, highest: float) -> bool:
-    """Return whether a score never got far above that of a model which guesses, and whose loss is the highest one."""
-    chance = math.exp(-highest) * (100.0 if course.name.endswith(_PERCENT) or course.highest > 1 else 1.0)
-    if course.values < FAR_TIMES_MIN or len(course.means) < 2 or course.highest > BY_CHANCE * chance:
-        return False
-    first, second = _halves(course)
-    return second <= HARDLY * first
 
 
 def _halves(course: Course) -> tuple[float, float]:

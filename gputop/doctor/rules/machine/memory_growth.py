@@ -5,6 +5,7 @@ the machine's by what is resident.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -14,10 +15,11 @@ from gputop.doctor.evidence.memory_growth import HOST
 from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact
-from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support import logged, tracked
+from gputop.doctor.rules.support.policies import learns_policy
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
 from gputop.levels import Stretch
-from gputop.snapshot import Device, Process
+from gputop.snapshot import Device, Process, loss_metric
 
 WARM_UP_S = 60.0
 """Ignore the first seconds of a process, while caches fill, the optimizer allocates its state and cuDNN tries algorithms."""
@@ -41,6 +43,14 @@ HOST_TAKEN_SHARE = 0.5
 choice). What the machine has available must fall by half of the growth: pages of mapped files are resident, but free.
 """
 
+STEADY_PARTS, STEADY_SPAN_MIN_S = 8, 80.0
+STEADY, STEADY_GROWTH_MIN_BYTES = 0.7, 128 << 20
+"""Each eighth of a shorter span adds this share of the mean, or more: a cache that fills, or an allocator, adds less and less.
+So even a growth shows sooner, but says little about hours: gputop reports it as an information (our choice).
+"""
+STEADY_LEFT_MAX_S = 4 * 3600.0
+"""If the machine's memory lasts for longer, report nothing (our choice)."""
+
 
 class _Course(NamedTuple):
     """The bytes of a process after the warm-up: the mean of each part of the span, and those at its beginning."""
@@ -60,6 +70,14 @@ class _Growth(NamedTuple):
     last: float
     span_s: float
     left_s: float
+
+
+class _InHost(NamedTuple):
+    """A process whose resident memory grows, and by how many bytes a second."""
+
+    process: Process
+    bytes_per_s: float
+    course: _Course
 
 
 def grows_until_full(evidence: Evidence, group: RankGroup) -> Judgement:
@@ -99,7 +117,7 @@ H06 = Rule(
     order=2103,
     family="memory",
     title="Memory that grows until it is full",
-    severities=("warning",),
+    severities=("warning", "info"),
     confidences=("likely", "possible"),
     needs=("NVML memory per process", "/proc, variables"),
     window_s=WARM_UP_S + SPAN_MIN_S,
@@ -110,6 +128,9 @@ H06 = Rule(
         "the observed span, and within a day",
         f"so of the machine's memory, by each fifth of {HOST_SPAN_MIN_S:.0f} s or more: full within {HOST_AHEAD:.0f} times "
         f"that, if what is available falls by {HOST_TAKEN_SHARE:.0%} of the growth (possible)",
+        f"or, over {STEADY_SPAN_MIN_S:.0f} s of losses, each eighth adds {STEADY:.0%} of the mean, "
+        f"{STEADY_GROWTH_MIN_BYTES >> 20} MiB or more in total, and it is full within {STEADY_LEFT_MAX_S / 3600:.0f} hours; "
+        "not for an agent, nor within the first epoch seen (possible, info)",
     ),
     estimated=True,
     mechanism="Each step leaves tensors behind that the script still refers to.",
@@ -161,16 +182,19 @@ def _growth(evidence: Evidence, group: RankGroup, member: Member) -> _Growth | N
 def _may_have_grown(evidence: Evidence, process: Process, where: str) -> bool:
     """Return whether ``_even_growth`` may find something: there may be hundreds of processes, and most do not grow.
 
-    From the first part to the last, the means then differ by at least 4 fifths of ``GROWTH_MIN_BYTES``.
+    From the first part to the last, the means then differ by at least 4 fifths of the least growth.
     """
-    return evidence.memory_growth.range_of(process, where) >= GROWTH_MIN_BYTES / 2
+    least = STEADY_GROWTH_MIN_BYTES if where == HOST else GROWTH_MIN_BYTES
+    return evidence.memory_growth.range_of(process, where) >= least / 2
 
 
-def _even_growth(means: Sequence[float], span_s: float) -> float | None:
+def _even_growth(
+    means: Sequence[float], span_s: float, even: float = EVEN, least_bytes: int = GROWTH_MIN_BYTES
+) -> float | None:
     """Return by how many bytes a second memory grows, from its means in the parts of a span; None if not, or unevenly."""
     added = [later - earlier for earlier, later in itertools.pairwise(means)]
     mean = (means[-1] - means[0]) / len(added)
-    if mean * len(means) < GROWTH_MIN_BYTES or min(added) < EVEN * mean:
+    if mean * len(means) < least_bytes or min(added) < even * mean:
         return None
     half = added[len(added) // 2 :]
     return min(mean, sum(half) / len(half)) / (span_s / len(means))  # The slower rate: growth may be levelling off.
@@ -181,23 +205,17 @@ def _fills_the_machine(evidence: Evidence, group: RankGroup) -> Judgement:
     host = evidence.snapshot.host if evidence.snapshot is not None else None
     if host is None or not host.memory_available_bytes:
         return None
-    grown = []
-    for member in group.members:
-        if member.process is None or not _may_have_grown(evidence, member.process, HOST):
-            continue
-        seen = evidence.memory_growth.in_host(member.process)
-        found = _parts(seen, evidence.now, HOST_PARTS, HOST_WARM_UP_S, HOST_SPAN_MIN_S)
-        slope = _even_growth(found.means, found.span_s) if found is not None else None
-        if found is not None and slope is not None:
-            grown.append((member.process, slope, found))
-    if not grown:
-        return None
-    span_s = min(course.span_s for *_, course in grown)
-    slope = sum(rate for _, rate, _ in grown)
-    available = evidence.memory_growth.available
-    before = [item.mean for item in available if item.step <= evidence.now - span_s]
-    left_s = host.memory_available_bytes / slope
-    if not before or before[-1] - available[-1].mean < HOST_TAKEN_SHARE * slope * span_s or left_s > HOST_AHEAD * span_s:
+    grown = _grown(evidence, group, HOST_PARTS, HOST_SPAN_MIN_S, EVEN, GROWTH_MIN_BYTES)
+    left_s = _left_s(evidence, grown, host.memory_available_bytes)
+    soon = left_s is not None and left_s <= HOST_AHEAD * min(course.span_s for *_, course in grown)
+    if not soon:
+        began_s = _began_s(evidence, group)
+        if began_s is None or _may_fill_up(evidence, group):
+            return None
+        grown = _grown(evidence, group, STEADY_PARTS, STEADY_SPAN_MIN_S, STEADY, STEADY_GROWTH_MIN_BYTES, began_s)
+        left_s = _left_s(evidence, grown, host.memory_available_bytes)
+        left_s = left_s if left_s is not None and left_s <= STEADY_LEFT_MAX_S else None
+    if left_s is None:
         return None
     facts = [
         Fact(
@@ -219,7 +237,7 @@ def _fills_the_machine(evidence: Evidence, group: RankGroup) -> Judgement:
     finding = tracked.about(
         group,
         "H06",
-        "warning",
+        "warning" if soon else "info",
         "possible",
         f"The machine will run out of memory in about {units.coarse_duration(left_s)} if this goes on",
         facts,
@@ -230,6 +248,62 @@ def _fills_the_machine(evidence: Evidence, group: RankGroup) -> Judgement:
         pids=[process.pid for process, *_ in grown],
     )
     return Suspicion(finding, 5.0)
+
+
+def _grown(
+    evidence: Evidence,
+    group: RankGroup,
+    parts: int,
+    span_min_s: float,
+    even: float,
+    least_bytes: int,
+    since_s: float = -math.inf,
+) -> list[_InHost]:
+    """Return the group's processes whose resident memory grows in each part of the time; ``since_s``: monotonic."""
+    grown = []
+    for member in group.members:
+        if member.process is None or not _may_have_grown(evidence, member.process, HOST):
+            continue
+        seen = [item for item in evidence.memory_growth.in_host(member.process) if item.step >= since_s]
+        found = _parts(seen, evidence.now, parts, HOST_WARM_UP_S, span_min_s)
+        slope = _even_growth(found.means, found.span_s, even, least_bytes) if found is not None else None
+        if found is not None and slope is not None:
+            grown.append(_InHost(member.process, slope, found))
+    return grown
+
+
+def _left_s(evidence: Evidence, grown: Sequence[_InHost], available_bytes: float) -> float | None:
+    """Return after how many seconds these processes fill the machine; None if it does not lack what they have taken."""
+    if not grown:
+        return None
+    span_s = min(course.span_s for *_, course in grown)
+    slope = sum(rate for _, rate, _ in grown)
+    available = evidence.memory_growth.available
+    before = [item.mean for item in available if item.step <= evidence.now - span_s]
+    if not before or before[-1] - available[-1].mean < HOST_TAKEN_SHARE * slope * span_s:
+        return None
+    return available_bytes / slope
+
+
+def _began_s(evidence: Evidence, group: RankGroup) -> float | None:
+    """Return when the first known value of a training loss came (monotonic): before, data and modules are loaded."""
+    now = evidence.snapshot
+    times = [
+        series.times[0]
+        for rank in logged.ranks_of(group)
+        if (name := loss_metric(rank.metrics)) is not None
+        and (series := evidence.series(logged.run_id(group), rank.rank, name)).times
+    ]
+    return min(times) - now.time + now.monotonic_s if now is not None and times else None
+
+
+def _may_fill_up(evidence: Evidence, group: RankGroup) -> bool:
+    """Return whether the growth may be a replay buffer's, or a data set's that is read for the first time."""
+    ranks = logged.ranks_of(group)
+    if learns_policy(ranks):
+        return True
+    epochs = [evidence.series(logged.run_id(group), rank.rank, "epoch").values for rank in ranks if "epoch" in rank.metrics]
+    return any(values and max(values) - min(values) < 1 for values in epochs)
 
 
 def _parts(

@@ -50,7 +50,7 @@ HOLD_S = 5.0
 FILE = "file"
 PAUSES_MIN = 3
 PAUSES_GAPS_MIN = 10
-PAUSE_MIN_S, PAUSE_FACTOR = 2.5, 2.5
+PAUSE_MIN_S, PAUSE_FACTOR = 2.5, 1.8
 PAUSES_VARIATION = 0.25
 """Printed lines are read once a second. So many pauses, so long and so much longer than usual, which come after about equally
 many steps (our choice)."""

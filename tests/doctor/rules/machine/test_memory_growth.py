@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -9,8 +11,10 @@ import pytest
 from gputop.doctor.evidence.memory_growth import MemoryGrowth
 from gputop.snapshot import Snapshot
 from gputop.whereabouts.records import HeldList, Holdings
-from tests.doctor.scenes.base import Scene, check_first_verdict, ids, not_tracked, play
+from tests.doctor.scenes.base import Scene, check_first_verdict, ids, not_tracked, only_shown, play
+from tests.doctor.scenes.near import learning
 from tests.doctor.scenes.near import memory as scenes
+from tests.samples import GIB
 
 
 @pytest.mark.parametrize("scene", [scenes.leaks, scenes.leaks_untracked], ids=["tracked", "untracked"])
@@ -72,6 +76,44 @@ def test_the_growth_that_is_named_is_that_of_the_whole_span() -> None:
 )
 def test_memory_that_is_not_lost_does_not_fill_the_machine(scene: Scene) -> None:
     assert all("H06" not in ids(found) for found in play(scene, scenes.HOST_SECONDS))
+
+
+def slowly(per_s: float, *, levels_off_s: float = math.inf, **more: Callable[[int, int], float]) -> Scene:
+    """An untracked run that prints its loss and takes so many more GiB a second, in a machine with 20 GiB left."""
+    base = only_shown(learning.run_with(learning.falls, **more), {"source": "log"})
+
+    def scene(second: int) -> Snapshot:
+        shot = base(second)
+        seconds = second if levels_off_s == math.inf else levels_off_s * (1 - math.exp(-second / levels_off_s))
+        grown = int(per_s * seconds * GIB)
+        host = replace(shot.host, memory_available_bytes=20 * GIB - grown)
+        processes = tuple(replace(process, memory_rss_bytes=4 * GIB + grown) for process in shot.processes)
+        return replace(shot, host=host, processes=processes)
+
+    return scene
+
+
+SLOW = 0.002
+"""2 MiB a second: 20 GiB last for almost 3 hours."""
+
+
+@pytest.mark.parametrize(
+    ("scene", "seconds", "found"),
+    [
+        (slowly(SLOW), 110, True),
+        (slowly(SLOW), 85, False),
+        (slowly(0.0012), 110, False),
+        (slowly(2 * SLOW, levels_off_s=60), 110, False),
+        (slowly(SLOW, mean_reward=lambda rank, step: 3.0), 110, False),
+        (slowly(SLOW, epoch=lambda rank, step: 1.0), 110, False),
+        (slowly(SLOW, epoch=lambda rank, step: 1.0 + step // 100), 110, True),
+    ],
+    ids=["even", "too soon", "lasts for long", "a cache that fills", "a replay buffer", "a first epoch", "a later epoch"],
+)
+def test_an_even_growth_shows_sooner(scene: Scene, seconds: int, found: bool) -> None:
+    said = [item for item in play(scene, seconds)[-1] if item.id == "H06"]
+    assert bool(said) is found
+    assert all((item.severity, item.confidence) == ("info", "possible") for item in said)
 
 
 def test_it_is_silent_until_it_has_seen_minutes() -> None:

@@ -213,3 +213,8 @@ def test_losses_that_pause_while_the_process_writes_show_its_checkpoints() -> No
     assert (found.id, found.severity, found.confidence) == ("E07", "warning", "likely")
     assert found.title == "Every 20 steps the training stops to write a file: 50% of the time"
     assert "in 4 of these pauses process 4000 wrote to disk, 2.3 GiB in all" in [fact.text for fact in found.evidence]
+
+
+@pytest.mark.parametrize(("last", "found"), [(9, True), (7, False)])
+def test_a_pause_needs_not_be_long_beside_slow_steps(last: int, found: bool) -> None:
+    assert ("E07" in {item.id for item in play(near_saves.slow_steps(last), 110)[-1]}) is found

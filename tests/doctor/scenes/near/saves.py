@@ -34,6 +34,15 @@ def saves(
     return replace(base, processes=processes, points=() if pauses(second) else base.points)
 
 
+def slow_steps(last: int) -> Callable[[int], Snapshot]:
+    """A crowded machine: a loss every four seconds, and after the third one a pause of ``last`` seconds, to write."""
+
+    def scene(second: int) -> Snapshot:
+        return saves(second, pauses=lambda each: each % (8 + last) not in (0, 4, 8), writes=lambda each: each % (8 + last) > 8)
+
+    return scene
+
+
 def writes_all_the_time(second: int) -> Snapshot:
     """A log of samples: what is written does not stop the training, and something else does."""
     return saves(second, writes=lambda each: True)
