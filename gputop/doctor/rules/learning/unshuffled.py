@@ -33,6 +33,12 @@ HELD_HOLD_S = 25.0
 """Of an untracked run, two looks at its variables must show it (our choice)."""
 _IN_ORDER = re.compile(r"(?i)time|series|sequence|window|stream|forecast|token|text|trajector|episode|frame|video")
 """In the name of a data set whose order may be part of the task."""
+FORGOTTEN, LEARNED = 3.0, 0.3
+"""Times the mean of the first losses. A loss that jumps above the first one gives the right answer less probability than a new
+model does; before, it was below the second (our choice)."""
+EVENLY = 1.5
+"""The longest way from jump to jump is at most so many times the shortest (our choice): where a training is unstable, it jumps
+at any time."""
 RISES = 2.0
 """A learning rate that rises to this many times itself explains jumps: a schedule with restarts."""
 
@@ -49,10 +55,14 @@ class _Saw(NamedTuple):
 def not_shuffled(evidence: Evidence, group: RankGroup) -> Judgement:
     """J04: the sampler keeps the order of the data set, and the loss falls and jumps back again and again."""
     if group.run is None:
-        return _held(evidence, group)
+        return _held(evidence, group) or _forgets(evidence, group)
     found = only_loss(group)
     ranks = tracked.ranks_of(group)
-    if found is None or not ranks or not all(map(_keeps_order, ranks)):
+    if found is None or not ranks:
+        return None
+    if all(map(_has_no_sampler, ranks)):
+        return _forgets(evidence, group)
+    if not all(map(_keeps_order, ranks)):
         return None
     rank, name = found
     if "training" in rank.metrics:
@@ -132,6 +142,42 @@ def _held(evidence: Evidence, group: RankGroup) -> Judgement:
     return Suspicion(finding, HELD_HOLD_S)
 
 
+def _forgets(evidence: Evidence, group: RankGroup) -> Judgement:
+    """Judge a run whose loader, if it has one, is its own: by losses that jump far above the first one, evenly."""
+    found = only_loss(group)
+    if found is None or "training" in found[0].metrics:
+        return None
+    rank, name = found
+    run = logged.run_id(group)
+    begins = evidence.levels(run, rank.rank, name).stretches[:1]
+    if not begins or _restarts(evidence.series(run, rank.rank, "lr").values):
+        return None
+    series = evidence.series(run, rank.rank, name)
+    jumps = _forgotten(series.values, begins[0].mean)
+    gaps = [series.steps[after] - series.steps[before] for before, after in itertools.pairwise(jumps)]
+    if len(jumps) < JUMPS_MIN or max(gaps) > EVENLY * min(gaps):
+        return None
+    low, high = min(series.values[jumps[0] : jumps[-1]]), median(series.values[at] for at in jumps)
+    text = f"{len(jumps)} times, the loss has fallen as far as {units.metric(low)}, and then jumped to {units.metric(high)}"
+    finding = tracked.about(
+        group,
+        "J04",
+        "warning",
+        "possible",
+        f"Every {round(median(gaps))} steps, the loss jumps far above its first value: the data may not be shuffled",
+        [
+            Fact(text, high, logged.source(group)),
+            Fact(f"it began at about {units.metric(begins[0].mean)}", begins[0].mean, logged.source(group)),
+        ],
+        "Such a loss is higher than that of a new model, so the model was sure of another answer. It learns one part of the "
+        "data at a time, such as a class or a file, and forgets the parts before.",
+        "random.shuffle(samples)  # all of them, in each epoch\n"
+        "# a buffer that shuffles must hold several times what a file or a class has, or read several files in turn",
+        "Tasks or clients are trained in turn on purpose.",
+    )
+    return Suspicion(finding, 3.0)
+
+
 J04 = Rule(
     id="J04",
     order=1705,
@@ -146,6 +192,8 @@ J04 = Rule(
         f"mean of the {BEFORE} before them, and {BACK:.0%} of the loss at the start",
         f"untracked, the variables of a single process show such a loader for {HELD_HOLD_S:g} s: with such jumps (likely), or "
         f"after {EPOCHS_MIN} more epochs have begun (possible, info)",
+        f"or, without a known sampler, the loss jumps {JUMPS_MIN} times from below {LEARNED:.0%} to above {FORGOTTEN:.0%} of "
+        f"the mean of the first losses, after about equally many steps (within {EVENLY:g} times; possible)",
         f"not if the learning rate rises to {RISES:g} times itself, or another model begins",
     ),
     hides=("J02", "J03"),
@@ -166,6 +214,23 @@ def _keeps_order(rank: Rank) -> bool:
     return (
         facts.sampler is not None and facts.sampler.shuffle is False and facts.loader is not None and not facts.loader.iterable
     )
+
+
+def _has_no_sampler(rank: Rank) -> bool:
+    facts = facts_of(rank)
+    return facts.sampler is None and (facts.loader is None or bool(facts.loader.iterable))
+
+
+def _forgotten(values: Sequence[float], initial: float) -> list[int]:
+    """Return the places at which the losses jump far above the initial one, each time from far below it."""
+    found, is_low = [], False
+    for at, value in enumerate(values):
+        if value <= LEARNED * initial:
+            is_low = True
+        elif is_low and FORGOTTEN * initial <= value < math.inf:
+            found.append(at)
+            is_low = False
+    return found
 
 
 def _saw(steps: Sequence[int], values: Sequence[float], initial: float) -> _Saw | None:

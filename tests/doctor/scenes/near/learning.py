@@ -154,8 +154,22 @@ sorted_data = sampled_by("SequentialSampler", by_class)
 shuffled = sampled_by("RandomSampler", by_class)
 in_order = sampled_by("SequentialSampler", falls)
 one_bad_batch = sampled_by("SequentialSampler", lambda rank, step: 9.0 if step % 20 == 0 else 0.2 + noise(rank, step))
-restarts = sampled_by("SequentialSampler", by_class, lr=lambda rank, step: 0.1 * (1 - step % 20 / 21))
-trains_anew = sampled_by("SequentialSampler", by_class, training=lambda rank, step: float(step // 20))
+
+
+def restarting(rank: int, step: int) -> float:
+    """A learning rate that falls, again and again."""
+    return 0.1 * (1 - step % 20 / 21)
+
+
+def rounds(rank: int, step: int) -> float:
+    """The number of a training that begins anew, again and again."""
+    return float(step // 20)
+
+
+restarts = sampled_by("SequentialSampler", by_class, lr=restarting)
+trains_anew = sampled_by("SequentialSampler", by_class, training=rounds)
+
+
 small_jumps = sampled_by(
     "SequentialSampler", lambda rank, step: falls(rank, step) if step < 150 else 0.02 + 0.2 * (step % 12 < 4)
 )

@@ -1,0 +1,85 @@
+"""Data that a script of its own reads in its order: the losses show it, without a loader (J04)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+
+from gputop.doctor.findings.finding import Finding
+from tests.doctor.scenes.base import only_shown, play
+from tests.doctor.scenes.near.learning import CALM, Scene, by_class, falls, restarting, rounds, sampled_by, single, with_metrics
+
+Loss = Callable[[int, int], float]
+FIRST = 2.3
+BEGINS = 118
+"""The step of the first jump."""
+
+
+def own_data(loss: Loss, **more: Loss) -> Scene:
+    """One process that reads its data without a loader of torch."""
+    metrics = {**CALM, "loss": loss, **more}
+    return lambda second: with_metrics(single(second, {"loader": None}, metrics=metrics))
+
+
+def jumps(to: float = 20.0, low: float = 1e-4, every: int = 20, times: int = 100, late: int = 0) -> Loss:
+    """From a low loss to another, so often, and the same way apart; each second time ``late`` steps later."""
+    starts = [BEGINS + number * every + (late if number % 2 else 0) for number in range(times)]
+
+    def loss(rank: int, step: int) -> float:
+        if step < BEGINS:
+            return falls(rank, step)
+        since = step - max(at for at in starts if at <= step)
+        return max(low, to * math.exp(-since))
+
+    return loss
+
+
+def said_of(scene: Scene, seconds: int = 75) -> Finding | None:
+    """Return what the doctor says of the order of the data."""
+    return next((item for item in play(scene, seconds)[-1] if item.id == "J04"), None)
+
+
+def test_a_loss_that_jumps_far_above_its_first_value_again_and_again_may_come_from_sorted_data() -> None:
+    finding = said_of(own_data(jumps()))
+    assert finding is not None
+    assert (finding.severity, finding.confidence) == ("warning", "possible")
+    assert finding.title == "Every 20 steps, the loss jumps far above its first value: the data may not be shuffled"
+    assert "and then jumped to 20" in finding.evidence[0].text
+
+
+def test_so_of_a_run_that_only_prints_its_losses() -> None:
+    finding = said_of(only_shown(own_data(jumps()), {"source": "log"}))
+    assert finding is not None
+    assert finding.evidence[0].source != "journal: loss"
+
+
+@pytest.mark.parametrize(
+    ("near", "fault"),
+    [
+        (jumps(to=2.9 * FIRST), jumps(to=3.3 * FIRST)),
+        (jumps(low=0.35 * FIRST), jumps(low=0.25 * FIRST)),
+        (jumps(late=6), jumps(late=3)),
+        (jumps(times=5), jumps(times=6)),  # before the first one, it has not learned enough
+    ],
+    ids=["hardly above the first loss", "not learned in between", "at uneven times", "few times"],
+)
+def test_bounds(near: Loss, fault: Loss) -> None:
+    assert said_of(own_data(near)) is None
+    assert said_of(own_data(fault)) is not None
+
+
+@pytest.mark.parametrize(
+    "scene",
+    [
+        own_data(falls),
+        own_data(by_class),
+        own_data(jumps(), training=rounds),
+        own_data(jumps(), lr=restarting),
+        sampled_by("RandomSampler", jumps()),
+    ],
+    ids=["falls", "a new model each time", "a new model that is counted", "restarts of the rate", "a loader that shuffles"],
+)
+def test_others_say_nothing(scene: Scene) -> None:
+    assert said_of(scene) is None
