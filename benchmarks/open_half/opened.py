@@ -316,6 +316,22 @@ PROGRAMS: tuple[Program, ...] = (
         _case("vino-tinto", ("J03",)),
         with_python("vino_tinto"),
     ),
+    # No loss balances the experts, so nearly all tokens travel to one rank's. top: one rank computes, the other waits.
+    Program(
+        _case("ferry-experts", ("F03", "F02"), acceptable=("F05",)),
+        with_torchrun("ferry_experts"),
+        2,
+    ),
+    # The buffer that shuffles holds 100 crops, and each file has 640 of one scribe. Printed: a new file, and the loss jumps.
+    Program(
+        _case("handwriting-rolls", ("J04",)),
+        with_python("handwriting_rolls"),
+    ),
+    # A replay buffer for a million transitions of two stacks of frames each, as floats. The memory grows all the time.
+    Program(
+        _case("curling-dqn", ("H06",), acceptable=("E04", "H05")),
+        with_python("curling_dqn"),
+    ),
     # Two jobs take turns of 20 s: the other one is stopped by a signal.
     Program(_case("healthy-takes-turns"), ("bash", "takes_turns.sh")),
 )

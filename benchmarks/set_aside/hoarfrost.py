@@ -1,4 +1,4 @@
-"""Nineteen faults, which all show from outside, and thirteen healthy programs that look odd.
+"""Sixteen faults, which all show from outside, and thirteen healthy programs that look odd.
 
 Their author knew only the ids and titles of the rules, and no verdict; causes are others than in ``graupel``, ``sleet`` and
 ``hail``, or come about in another way. Each comment says what goes wrong, and what somebody with ps, top, py-spy, /proc and the
@@ -79,12 +79,6 @@ PROGRAMS: tuple[Program, ...] = (
         with_python("stamp_values"),
     ),
     # ---- faults: balance between ranks
-    # No loss balances the experts, so nearly all tokens travel to one rank's. top: one rank computes, the other waits.
-    Program(
-        _case("ferry-experts", ("F03", "F02"), acceptable=("F05",)),
-        with_torchrun("ferry_experts"),
-        2,
-    ),
     # Rank 0 evaluates, six views of each slide, for longer than the steps in between; rank 1 waits in broadcast.
     Program(
         _case("pollen-counts", ("F05", "B13"), acceptable=("E07", "F02", "F03")),
@@ -99,11 +93,6 @@ PROGRAMS: tuple[Program, ...] = (
         2,
     ),
     # ---- faults: memory, and the jobs of others
-    # A replay buffer for a million transitions of two stacks of frames each, as floats. The memory grows all the time.
-    Program(
-        _case("curling-dqn", ("H06",), acceptable=("E04", "H05")),
-        with_python("curling_dqn"),
-    ),
     # "cARD=1" is no "CARD=1": the jobs for two sites are on the first card, and the second idles.
     Program(
         _case("lichen-growth", ("H03",), acceptable=("A07",)),
@@ -121,11 +110,6 @@ PROGRAMS: tuple[Program, ...] = (
     Program(
         _case("rune-reader", ("J01", "nan_loss")),
         with_python("rune_reader"),
-    ),
-    # The buffer that shuffles holds 100 crops, and each file has 640 of one scribe. Printed: a new file, and the loss jumps.
-    Program(
-        _case("handwriting-rolls", ("J04",)),
-        with_python("handwriting_rolls"),
     ),
     # It begins with what it has learned from drivers, and the advantage has the wrong sign. The printed reward falls.
     Program(
