@@ -1,4 +1,4 @@
-"""Wolf howls, two ranks.  torchrun --nproc-per-node=2 cold_cache.py"""
+"""Wolf howls, two ranks.  torchrun --nproc-per-node=2 wolf_howls.py"""
 import os
 import tempfile
 import time
