@@ -29,6 +29,9 @@ PROGRAMS: tuple[Program, ...] = (
         with_python("rock_types"),
         2,
     ),
+    # ---- faults: distributed training
+    # DDP is an option that is off: only the printed loss is reduced, and two models are trained.
+    Program(_case("tram-delays", ("C03",), acceptable=("C01",), outside_trace=False), with_torchrun("tram_delays"), 2),
     # ---- faults: data
     # Each batch is drawn by weights from all 900000 letters, without replacement. Stacks: choice, in the sampler.
     Program(_case("spam-letters", ("D01",)), with_python("spam_letters")),
@@ -39,6 +42,8 @@ PROGRAMS: tuple[Program, ...] = (
     Program(_case("skip-gram", ("E06", "E09"), acceptable=("C16", "E11")), with_torchrun("skip_gram"), 2),
     # A function that traces each line of Python was left in. Stacks: tracer; the printed rate is low.
     Program(_case("chess-moves", ("E05",), acceptable=("D01",)), with_python("chess_moves")),
+    # Every 60 steps, all singular values of a kernel of 2200 probes. Printed lines pause; stacks: svdvals.
+    Program(_case("star-spectra", ("E07",)), with_python("star_spectra")),
     # Each move stacks all places anew, and sorts the distances to them. The printed rate falls; stacks: stack, sort.
     Program(_case("cave-explorer", ("E10",), acceptable=("H06", "E04")), with_python("cave_explorer")),
     # ---- faults: balance between ranks
@@ -59,6 +64,8 @@ PROGRAMS: tuple[Program, ...] = (
     Program(_case("bird-eggs", ("J03",)), with_python("bird_eggs")),
     # The root of a distance of 0, of a pair that is twice the same, has an infinite gradient. Printed: nan, after step 400.
     Program(_case("cover-songs", ("J01", "nan_loss")), with_python("cover_songs")),
+    # The rate is multiplied by 1.15 in each epoch, not by 0.85. The printed loss explodes, and is nan then.
+    Program(_case("river-ice", ("J02", "J01", "nan_loss")), with_python("river_ice")),
     # Gradients are set to zero between the backward and the step. The printed loss does not move.
     Program(_case("yarn-kinds", ("J03",)), with_python("yarn_kinds")),
     # The validation is divided by 255 twice. Printed: its accuracy stays near that of guessing.
@@ -72,4 +79,16 @@ PROGRAMS: tuple[Program, ...] = (
     Program(_case("healthy-snow-critic"), with_python("snow_critic")),
     # A curriculum: the loss rises with each new digit. Two optimizers.
     Program(_case("healthy-carry-digits"), with_python("carry_digits")),
+    # REINFORCE: the return is noisy, and rises.
+    Program(_case("healthy-sled-dogs"), with_python("sled_dogs")),
+    # The evaluation takes longer than the training, on purpose.
+    Program(_case("healthy-spell-checker"), with_python("spell_checker")),
+    # A random search: a new model every 12 s.
+    Program(_case("healthy-tea-leaves"), with_python("tea_leaves")),
+    # An inference server, whose visitors come in waves.
+    Program(_case("healthy-flower-names"), with_python("flower_names")),
+    # It sleeps until the next delivery of data.
+    Program(_case("healthy-buoys-hourly"), with_python("buoys_hourly")),
+    # Memory grows until all pictures are decoded, and stays so.
+    Program(_case("healthy-mountain-views"), with_python("mountain_views")),
 )
