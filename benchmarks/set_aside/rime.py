@@ -1,0 +1,94 @@
+"""Faults, and healthy programs that look odd; a part of the set that was planned.
+
+Their author knew only the ids and titles of the rules, and no verdict; causes are others than in ``hoarfrost``, ``graupel``,
+``hail`` and ``sleet``, or come about in another way. Each comment says what goes wrong, and what would be seen from outside.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from _stranger_programs import Program, with_python, with_torchrun
+from _strangers import Case
+
+_case = partial(Case, half="set aside")
+_ENDED = ("exception", "LOG", "G04", "child_failed", "elastic_exit")
+"""What is said of a run that failed, without its cause."""
+
+PROGRAMS: tuple[Program, ...] = (
+    # ---- faults: launching
+    # torchrun starts two ranks, and the script reads its rank from options, whose defaults are 0 of 1. Both print
+    # "rank 0 of 1", and then the same lines: each trains on all of the data.
+    Program(_case("fishing-nets", ("A18",), acceptable=("A01", "C01", "C03", "C05")), with_torchrun("fishing_nets"), 2),
+    # torch.distributed.launch passes --local-rank, and the script knows --local_rank only. argparse says so.
+    Program(_case("sonar-sweeps", ("A17",), acceptable=_ENDED), ("sh", "sonar_sweeps.sh"), 2, onset="end"),
+    # ---- faults: DataParallel
+    # The loss is asked of model.module, so DataParallel has no part in it; the second card idles.
+    Program(
+        _case("rock-types", ("B03",), acceptable=("A01", "A02", "B04", "B08"), outside_trace=False),
+        with_python("rock_types"),
+        2,
+    ),
+    # ---- faults: distributed training
+    # DDP is an option that is off: only the printed loss is reduced, and two models are trained.
+    Program(_case("tram-delays", ("C03",), acceptable=("C01",), outside_trace=False), with_torchrun("tram_delays"), 2),
+    # ---- faults: data
+    # Each batch is drawn by weights from all 900000 letters, without replacement. Stacks: choice, in the sampler.
+    Program(_case("spam-letters", ("D01",)), with_python("spam_letters")),
+    # Each sheet is read from a compressed archive, from its beginning on. Stacks: gzip, in __getitem__.
+    Program(_case("herbarium", ("D01",)), with_python("herbarium")),
+    # ---- faults: time
+    # The gradient of a table of 150000 words is averaged as a whole, for 512 rows. Stacks: all_reduce.
+    Program(_case("skip-gram", ("E06", "E09"), acceptable=("C16", "E11")), with_torchrun("skip_gram"), 2),
+    # A function that traces each line of Python was left in. Stacks: tracer; the printed rate is low.
+    Program(_case("chess-moves", ("E05",), acceptable=("D01",)), with_python("chess_moves")),
+    # Every 60 steps, all singular values of a kernel of 2200 probes. Printed lines pause; stacks: svdvals.
+    Program(_case("star-spectra", ("E07",)), with_python("star_spectra")),
+    # Each move stacks all places anew, and sorts the distances to them. The printed rate falls; stacks: stack, sort.
+    Program(_case("cave-explorer", ("E10",), acceptable=("H06", "E04")), with_python("cave_explorer")),
+    # ---- faults: balance between ranks
+    # Only rank 0 writes the cache, each rank has its own folder, so rank 1 computes features anew. top shows it.
+    Program(_case("wolf-howls", ("F01",), acceptable=("F02", "F03", "F05", "D01")), with_torchrun("wolf_howls"), 2),
+    # ---- faults: hangs
+    # Each rank meets the other in a file named after its own pid. Stacks: init_process_group.
+    Program(_case("radar-nowcast", ("G03",), acceptable=("G01", "G02")), with_python("radar_nowcast"), 2),
+    # Two threads take two locks in opposite orders, after 300 steps. Output ends; stacks: both wait for a lock.
+    Program(_case("mosses", ("G01",)), with_python("mosses"), onset="last line"),
+    # ---- faults: memory
+    # The gradients of each fifth step are kept for a film at the end. The memory grows all the time.
+    Program(_case("beehive", ("H06",), acceptable=("E04", "H05")), with_python("beehive")),
+    # A cache without a limit, whose keys are random: no crop is ever found in it. Memory grows all the time.
+    Program(_case("postcards", ("H06",), acceptable=("E04", "H05")), with_python("postcards")),
+    # ---- faults: numbers and learning
+    # Pictures and labels are shuffled by two permutations. The printed loss stays at log(8).
+    Program(_case("bird-eggs", ("J03",)), with_python("bird_eggs")),
+    # The root of a distance of 0, of a pair that is twice the same, has an infinite gradient. Printed: nan, after step 400.
+    Program(_case("cover-songs", ("J01", "nan_loss")), with_python("cover_songs")),
+    # The rate is multiplied by 1.15 in each epoch, not by 0.85. The printed loss explodes, and is nan then.
+    Program(_case("river-ice", ("J02", "J01", "nan_loss")), with_python("river_ice")),
+    # Gradients are set to zero between the backward and the step. The printed loss does not move.
+    Program(_case("yarn-kinds", ("J03",)), with_python("yarn_kinds")),
+    # The validation is divided by 255 twice. Printed: its accuracy stays near that of guessing.
+    Program(_case("sea-ice", ("J05",)), with_python("sea_ice")),
+    # ---- healthy: learning and work that look bad
+    # Smoothed labels: the loss is flat, and far above 0.
+    Program(_case("healthy-mushrooms"), with_python("mushrooms")),
+    # L-BFGS: few steps, with many evaluations in each.
+    Program(_case("healthy-poisson"), with_python("poisson")),
+    # A Wasserstein GAN with two optimizers: the critic's loss falls below zero, as it should.
+    Program(_case("healthy-snow-critic"), with_python("snow_critic")),
+    # A curriculum: the loss rises with each new digit. Two optimizers.
+    Program(_case("healthy-carry-digits"), with_python("carry_digits")),
+    # REINFORCE: the return is noisy, and rises.
+    Program(_case("healthy-sled-dogs"), with_python("sled_dogs")),
+    # The evaluation takes longer than the training, on purpose.
+    Program(_case("healthy-spell-checker"), with_python("spell_checker")),
+    # A random search: a new model every 12 s.
+    Program(_case("healthy-tea-leaves"), with_python("tea_leaves")),
+    # An inference server, whose visitors come in waves.
+    Program(_case("healthy-flower-names"), with_python("flower_names")),
+    # It sleeps until the next delivery of data.
+    Program(_case("healthy-buoys-hourly"), with_python("buoys_hourly")),
+    # Memory grows until all pictures are decoded, and stays so.
+    Program(_case("healthy-mountain-views"), with_python("mountain_views")),
+)
