@@ -1,4 +1,4 @@
-"""Faults, and healthy programs that look odd; a part of the set that was planned.
+"""Twenty faults, and ten healthy programs that look odd.
 
 Their author knew only the ids and titles of the rules, and no verdict; causes are others than in ``hoarfrost``, ``graupel``,
 ``hail`` and ``sleet``, or come about in another way. Each comment says what goes wrong, and what would be seen from outside.
