@@ -36,9 +36,9 @@ _IN_ORDER = re.compile(r"(?i)time|series|sequence|window|stream|forecast|token|t
 FORGOTTEN, LEARNED = 3.0, 0.3
 """Times the mean of the first losses. A loss that jumps above the first one gives the right answer less probability than a new
 model does; before, it was below the second (our choice)."""
-EVENLY = 1.5
-"""The longest way from jump to jump is at most so many times the shortest (our choice): where a training is unstable, it jumps
-at any time."""
+EVENLY = 0.2
+"""The ways from jump to jump differ from the usual one, or from a multiple of it, by at most this share of it: where a training
+is unstable, it jumps at any time. A jump in between may have been too small to count (our choice)."""
 RISES = 2.0
 """A learning rate that rises to this many times itself explains jumps: a schedule with restarts."""
 
@@ -155,7 +155,7 @@ def _forgets(evidence: Evidence, group: RankGroup) -> Judgement:
     series = evidence.series(run, rank.rank, name)
     jumps = _forgotten(series.values, begins[0].mean)
     gaps = [series.steps[after] - series.steps[before] for before, after in itertools.pairwise(jumps)]
-    if len(jumps) < JUMPS_MIN or max(gaps) > EVENLY * min(gaps):
+    if len(jumps) < JUMPS_MIN or not _are_even(gaps):
         return None
     low, high = min(series.values[jumps[0] : jumps[-1]]), median(series.values[at] for at in jumps)
     text = f"{len(jumps)} times, the loss has fallen as far as {units.metric(low)}, and then jumped to {units.metric(high)}"
@@ -193,7 +193,7 @@ J04 = Rule(
         f"untracked, the variables of a single process show such a loader for {HELD_HOLD_S:g} s: with such jumps (likely), or "
         f"after {EPOCHS_MIN} more epochs have begun (possible, info)",
         f"or, without a known sampler, the loss jumps {JUMPS_MIN} times from below {LEARNED:.0%} to above {FORGOTTEN:.0%} of "
-        f"the mean of the first losses, after about equally many steps (within {EVENLY:g} times; possible)",
+        f"the mean of the first losses, always after equally many steps, or a multiple (within {EVENLY:.0%}; possible)",
         f"not if the learning rate rises to {RISES:g} times itself, or another model begins",
     ),
     hides=("J02", "J03"),
@@ -231,6 +231,12 @@ def _forgotten(values: Sequence[float], initial: float) -> list[int]:
             found.append(at)
             is_low = False
     return found
+
+
+def _are_even(gaps: Sequence[int]) -> bool:
+    usual = median(gaps)
+    times = [max(1, round(gap / usual)) for gap in gaps]
+    return all(abs(gap - number * usual) <= EVENLY * usual for gap, number in zip(gaps, times, strict=True))
 
 
 def _saw(steps: Sequence[int], values: Sequence[float], initial: float) -> _Saw | None:

@@ -36,6 +36,11 @@ def jumps(to: float = 20.0, low: float = 1e-4, every: int = 20, times: int = 100
     return loss
 
 
+def with_small_jumps(rank: int, step: int) -> float:
+    """Every third jump is hardly one."""
+    return jumps()(rank, step) * (0.2 if step >= BEGINS and (step - BEGINS) // 20 % 3 == 1 else 1.0)
+
+
 def said_of(scene: Scene, seconds: int = 75) -> Finding | None:
     """Return what the doctor says of the order of the data."""
     return next((item for item in play(scene, seconds)[-1] if item.id == "J04"), None)
@@ -55,12 +60,17 @@ def test_so_of_a_run_that_only_prints_its_losses() -> None:
     assert finding.evidence[0].source != "journal: loss"
 
 
+def test_so_if_some_jumps_are_small() -> None:
+    finding = said_of(own_data(with_small_jumps), 120)
+    assert finding is not None
+
+
 @pytest.mark.parametrize(
     ("near", "fault"),
     [
         (jumps(to=2.9 * FIRST), jumps(to=3.3 * FIRST)),
         (jumps(low=0.35 * FIRST), jumps(low=0.25 * FIRST)),
-        (jumps(late=6), jumps(late=3)),
+        (jumps(late=6), jumps(late=2)),
         (jumps(times=5), jumps(times=6)),  # before the first one, it has not learned enough
     ],
     ids=["hardly above the first loss", "not learned in between", "at uneven times", "few times"],
