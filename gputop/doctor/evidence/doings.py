@@ -246,6 +246,10 @@ class Doings:
         training = itertools.dropwhile(lambda item: item[1].activity not in COMPUTES, kept)
         return Seen(tuple(look for at, look in training if at > self._now - within_s))
 
+    def seen_at_all(self, process: Process, within_s: float) -> Seen:
+        """Return all looks at a process's main thread, also those before it was first seen to compute."""
+        return Seen(tuple(look for at, look in self._looks.get(process.key, ()) if at > self._now - within_s))
+
     def together(self, processes: Sequence[Process], within_s: float) -> list[tuple[Doing, ...]]:
         """Return the looks at all of these main threads in one and the same reading, oldest first."""
         known = [dict(self._newest(process, within_s)) for process in processes]

@@ -18,6 +18,7 @@ from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.rules.pace.beside import (
     EVALUATION_MAX_SHARE,
     EVALUATION_SHARE,
+    LOOKS_MIN,
     PAUSE_SHARE,
     SPANS,
     Pause,
@@ -41,7 +42,8 @@ from gputop.doctor.rules.pace.other_work import (
     waits_of_others,
 )
 from gputop.doctor.rules.pace.saves import SAVE_FIX
-from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support import logged, tracked
+from gputop.doctor.rules.support.only_loss import only_loss
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
 from gputop.doctor.rules.support.shared import utilization
 from gputop.whereabouts.records import Activity
@@ -50,6 +52,9 @@ DATA_SHARE = 0.4
 """Twice the share that a journal is asked for, because looks are few (our choice)."""
 BUSY_PERCENT = 60.0
 """Busier GPUs do not wait for the main threads (our choice)."""
+PRINTED_SHARE, PRINTED_SPAN_S, PRINTS_MIN = 0.8, 60.0, 4
+"""A single main thread that is at data in this share of the looks may never be seen to compute. So many losses that it prints
+in this time show that it trains (our choice)."""
 WRITTEN_SURE_BYTES = 2**29
 """Within a minute: a small model that is kept at its best writes less (our choice)."""
 _PAUSES: tuple[tuple[Activity, float, float, float], ...] = (
@@ -62,12 +67,8 @@ evaluation is never likely: some protocols test longer than they train."""
 
 def prepares_by_stack(evidence: Evidence, group: RankGroup) -> Judgement:
     """Judge D01 for an untracked run: the main threads of all ranks are mostly seen to prepare data, or to wait for it."""
-    if _data_share(seen_of_all(evidence, group)) < DATA_SHARE or not _gpus_wait(evidence, group):
-        return None
-    # If data takes nearly all the time, few looks are at the computation: then a longer span shows whether it goes on.
-    spans = ((seen_of_all(evidence, group, span_s), times_min) for span_s, times_min in SPANS)
-    found = next((looks for looks, times_min in spans if _goes_on(looks, times_min)), ())
-    if _data_share(found) < DATA_SHARE:
+    found = _prepares_again_and_again(evidence, group) or _prints_losses(evidence, group)
+    if _data_share(found) < DATA_SHARE or not _gpus_wait(evidence, group):
         return None
     member, seen = min(found, key=lambda item: item[1].share("data"))
     assert member.process is not None
@@ -99,6 +100,32 @@ def prepares_by_stack(evidence: Evidence, group: RankGroup) -> Judgement:
         "What it does there does not prepare data. With gputop run, the share of phase/data in step_s is below 15%.",
     )
     return Suspicion(finding, 3.0)
+
+
+def _prepares_again_and_again(evidence: Evidence, group: RankGroup) -> Sequence[tuple[Member, Seen]]:
+    """Return the looks at the main threads if they are often at data, and at the computation in between."""
+    if _data_share(seen_of_all(evidence, group)) < DATA_SHARE:
+        return ()
+    # If data takes nearly all the time, few looks are at the computation: then a longer span shows whether it goes on.
+    spans = ((seen_of_all(evidence, group, span_s), times_min) for span_s, times_min in SPANS)
+    return next((looks for looks, times_min in spans if _goes_on(looks, times_min)), ())
+
+
+def _prints_losses(evidence: Evidence, group: RankGroup) -> Sequence[tuple[Member, Seen]]:
+    """Return the looks at a single main thread that is nearly always at data, if it prints losses: it may never be seen to
+    compute."""
+    process, now = group.main_process, evidence.snapshot
+    if process is None or now is None or len(group.members) != 1 or group.run is not None or not evidence.is_warm(group):
+        return ()
+    seen = evidence.doings.seen_at_all(process, PRINTED_SPAN_S)
+    if len(seen.looks) < LOOKS_MIN or seen.share("data") < PRINTED_SHARE:
+        return ()
+    found = only_loss(group)
+    if found is None:
+        return ()
+    times = evidence.series(logged.run_id(group), found[0].rank, found[1]).times
+    printed = sum(at > now.time - PRINTED_SPAN_S for at in times)
+    return ((group.members[0], seen),) if printed >= PRINTS_MIN else ()
 
 
 def _data_share(found: Sequence[tuple[Member, Seen]]) -> float:

@@ -17,7 +17,15 @@ from gputop.doctor.rules.pace.beside import BUSY_SHARE, LONG_SPANS_S, SHARE_MIN,
 from gputop.doctor.rules.pace.beside import SPAN_S as STACKS_SPAN_S
 from gputop.doctor.rules.pace.between_phases import BUSY_PERCENT, KNOWN_WORK_SHARE, OWN_WORK_SHARE, own_work
 from gputop.doctor.rules.pace.bursts import ALONE_TEXT, computes_beside, from_outside
-from gputop.doctor.rules.pace.by_stack import DATA_SHARE, mostly_computes, prepares_by_stack, works_beside
+from gputop.doctor.rules.pace.by_stack import (
+    DATA_SHARE,
+    PRINTED_SHARE,
+    PRINTED_SPAN_S,
+    PRINTS_MIN,
+    mostly_computes,
+    prepares_by_stack,
+    works_beside,
+)
 from gputop.doctor.rules.pace.main_threads import WAITS_SHARE, waits_itself
 from gputop.doctor.rules.pace.own_times import SHARE as OWN_SHARE
 from gputop.doctor.rules.pace.own_times import waits_by_own_times
@@ -284,6 +292,8 @@ D01 = Rule(
         f"from outside, by the stacks of the main threads: they prepare data or wait for it in {DATA_SHARE:.0%} of all looks "
         f"(likely), and begin {TIMES_MIN} times in {STACKS_SPAN_S:.0f} s, or {TIMES_LONG_MIN} times in up to "
         f"{LONG_SPANS_S[-1]:.0f} s; or they are in a function that computes nothing in {BUSY_SHARE:.0%} (possible)",
+        f"or a single main thread does that in {PRINTED_SHARE:.0%} of all looks, and prints {PRINTS_MIN} losses in "
+        f"{PRINTED_SPAN_S:.0f} s (likely)",
         f"from outside: without loader workers, the training process reads {bytes_text(int(READ_MIN_BYTES))}/s for "
         f"{READS_SPAN_S:.0f} s, and {bytes_text(int(READ_PER_CPU_S))} for each second of its main thread's CPU time (possible)",
         ALONE_TEXT,

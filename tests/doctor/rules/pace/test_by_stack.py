@@ -80,7 +80,7 @@ FORMERLY_AT_DATA = {
 @pytest.mark.parametrize("name", FORMERLY_AT_DATA)
 def test_data_that_steps_do_not_wait_for_again_and_again_is_left_alone(name: str) -> None:
     look, seconds = FORMERLY_AT_DATA[name]
-    assert not found(seen_to(outside(always("runs")), look), seconds)
+    assert not found(seen_to(outside(always("runs"), printed=False), look), seconds)
 
 
 def test_with_workers_it_waits_for_them() -> None:
@@ -160,7 +160,9 @@ HEALTHY = {
     "is a search that evaluates": running(*["evaluation"] * 9, "backward"),
     "plays": running("data", "environment", "data", "forward", "backward", "data", "data", "data"),
     "reports a return": running("data", "forward", "data", "backward", metrics={"loss": 1.0, "mean_reward": 3.0}),
-    "prepares once": seen_to(outside(always("runs")), lambda second: Doing("data" if second < 85 else "forward")),
+    "prepares once": seen_to(
+        outside(always("runs"), printed=False), lambda second: Doing("data" if second < 85 else "forward")
+    ),
     "does not train": running("data", "other"),
     "works in the function that trains": running("other", "other", "other", "forward", "backward"),
     "evaluates once, for long": seen_to(
