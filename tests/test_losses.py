@@ -33,6 +33,8 @@ def test_a_short_name_of_a_loss_counts_where_nothing_is_called_one(names: tuple[
     assert loss_metric(names) == loss
 
 
-@pytest.mark.parametrize("name", ["ce", "bce", "train/ce", "step_nll", "CE", "crossentropy", "train_mse", "recon", "infonce"])
+@pytest.mark.parametrize(
+    "name", ["ce", "bce", "train/ce", "step_nll", "CE", "crossentropy", "train_mse", "recon", "infonce", "triplet"]
+)
 def test_short_names(name: str) -> None:
     assert is_short_loss(name)

@@ -29,6 +29,8 @@ LINES: list[tuple[str, dict[str, float], dict[str, Any]]] = [
     ("[0] 10 xent=4.1234", {"xent": 4.1234}, {}),
     ("year 2010 step 1000 mse nan rmse nank", {"mse": math.nan}, {"step": 1000}),
     ("step 20 mse -inf", {"mse": -math.inf}, {"step": 20}),
+    ("     20 contrastive 0.53112", {"contrastive": 0.53112}, {}),
+    ("epoch 3 triplet: 0.213", {"triplet": 0.213}, {"epoch": 3.0}),
     ("global_step 15 recon 0.4012", {"recon": 0.4012}, {"step": 15}),
     ("epoch 3: objective = 12.5, huber: 0.3", {"objective": 12.5, "huber": 0.3}, {"epoch": 3}),
     ("epoch 3 loss 12.31 rec 4.11 kl 2.20 beta 0.07", {"loss": 12.31, "beta": 0.07}, {"epoch": 3}),
