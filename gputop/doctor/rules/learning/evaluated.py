@@ -50,6 +50,9 @@ LEARNED = 0.3
 NO_BETTER, ALONE = 0.95, 2.0
 """A loss of evaluations that is never below so many times the highest training loss is no better than at first; the second
 where no score such as an accuracy confirms it (our choice)."""
+HARDLY_LESS = 0.99
+"""The second half of its losses is at least this share of the first: that of inputs that are all alike changes a little with
+the model's biases (our choice)."""
 SEEN_FROM_STEP = 50
 HOLD_S = 5.0
 _LOSSES = frozenset(("loss", "nll", "ce", "bce", "xent", "mse", "mae"))
@@ -183,8 +186,9 @@ J05 = Rule(
         "0, 1 and 100 do not count, nor what is called the best or a target",
         f"or the loss of {FAR_TIMES_MIN} evaluations was always {FAR:.0f} times the highest training loss, and its second half "
         f"is {STAYS:.0%} of the first or more (possible)",
-        f"or the training loss has fallen to {LEARNED:.0%}, and the loss of {FAR_TIMES_MIN} evaluations neither fell nor was "
-        f"below the highest training loss, while each score stayed below {BY_CHANCE:g} times that of guessing; without a "
+        f"or the training loss has fallen to {LEARNED:.0%}, and the loss of {FAR_TIMES_MIN} evaluations neither fell by "
+        f"{1 - HARDLY_LESS:.0%} nor was below the highest training loss, "
+        f"while each score stayed below {BY_CHANCE:g} times that of guessing; without a "
         f"score, the loss must be {ALONE:g} times the highest training loss (possible)",
         f"or such an accuracy, with no loss of the evaluation and {CLASSES_MIN} or more classes (possible)",
         f"or, without one, the training's score has come to {REST:.0%} of what it lacked at first, and that of "
@@ -219,7 +223,7 @@ def _is_no_better(course: Course, highest: float, confirmed: bool) -> bool:
     if _LOSSES.isdisjoint(words_of(course.name)) or course.values < FAR_TIMES_MIN or len(course.means) < 2:
         return False
     first, second = _halves(course)
-    return course.lowest >= (NO_BETTER if confirmed else ALONE) * highest and second >= first
+    return course.lowest >= (NO_BETTER if confirmed else ALONE) * highest and second >= HARDLY_LESS * first
 
 
 def _halves(course: Course) -> tuple[float, float]:

@@ -60,6 +60,14 @@ COURSES: dict[str, tuple[Callable[[int, random.Random], Values], bool]] = {
         ),
         False,
     ),
+    "inputs that are all alike": (
+        lambda epoch, rng: (2.3 * learned(epoch), 1 - 0.9 * learned(epoch), 3.2 - 0.0015 * epoch, 0.1 + 0.03 * rng.random()),
+        True,
+    ),
+    "a loss that falls slowly": (
+        lambda epoch, rng: (2.3 * learned(epoch), 1 - 0.9 * learned(epoch), 3.2 - 0.0035 * epoch, 0.1 + 0.03 * rng.random()),
+        False,
+    ),
     "has learned little": (
         lambda epoch, rng: (2.3 - 0.05 * epoch, 0.4, 2.8 + 0.4 * epoch, 0.1 + 0.03 * rng.random()),
         False,
