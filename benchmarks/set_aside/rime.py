@@ -36,7 +36,7 @@ PROGRAMS: tuple[Program, ...] = (
     # Each batch is drawn by weights from all 900000 letters, without replacement. Stacks: choice, in the sampler.
     Program(_case("spam-letters", ("D01",)), with_python("spam_letters")),
     # Each sheet is read from a compressed archive, from its beginning on. Stacks: gzip, in __getitem__.
-    Program(_case("herbarium", ("D01",)), with_python("herbarium")),
+    Program(_case("pressed-leaves", ("D01",)), with_python("pressed_leaves")),
     # ---- faults: time
     # The gradient of a table of 150000 words is averaged as a whole, for 512 rows. Stacks: all_reduce.
     Program(_case("skip-gram", ("E06", "E09"), acceptable=("C16", "E11")), with_torchrun("skip_gram"), 2),
