@@ -65,6 +65,24 @@ def test_a_score_that_stays_at_guessing(
     assert says(tmp_path, SCORES[line], training, evaluation) is found
 
 
+@pytest.mark.parametrize(
+    ("first", "last", "evaluation", "found"),
+    [
+        (0.3, 0.83, 0.1, True),
+        (0.3, 0.74, 0.1, False),  # the training has not learned enough
+        (0.12, 0.95, 0.125, True),
+        (0.12, 0.95, 0.145, False),  # better than before the training
+        (0.18, 0.95, 0.18, True),
+        (0.2, 0.95, 0.2, False),  # the training may have begun above chance
+    ],
+)
+def test_bounds(first: float, last: float, evaluation: float, found: bool, tmp_path: Path) -> None:
+    def training(epoch: int) -> float:
+        return last - (last - first) * left(epoch - 1)
+
+    assert says(tmp_path, SCORES["accuracies"], training, lambda epoch: evaluation) is found
+
+
 def only_accuracy(epoch: int, loss: float, score: float, val: float) -> str:
     return f"Epoch {epoch}/40 loss {loss:.3f} val_acc {val:.3f}"
 
