@@ -104,11 +104,16 @@ SLOW = 0.002
         (slowly(SLOW), 85, False),
         (slowly(0.0012), 110, False),
         (slowly(2 * SLOW, levels_off_s=60), 110, False),
+        (slowly(2 * SLOW, levels_off_s=95), 110, False),
+        (slowly(2 * SLOW, levels_off_s=180), 110, True),
         (slowly(SLOW, mean_reward=lambda rank, step: 3.0), 110, False),
         (slowly(SLOW, epoch=lambda rank, step: 1.0), 110, False),
         (slowly(SLOW, epoch=lambda rank, step: 1.0 + step // 100), 110, True),
     ],
-    ids=["even", "too soon", "lasts for long", "a cache that fills", "a replay buffer", "a first epoch", "a later epoch"],
+    ids=[
+        *("even", "too soon", "lasts for long", "a cache that fills", "one that fills slowly", "hardly less each time"),
+        *("a replay buffer", "a first epoch", "a later epoch"),
+    ],
 )
 def test_an_even_growth_shows_sooner(scene: Scene, seconds: int, found: bool) -> None:
     said = [item for item in play(scene, seconds)[-1] if item.id == "H06"]
