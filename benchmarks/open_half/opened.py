@@ -332,6 +332,19 @@ PROGRAMS: tuple[Program, ...] = (
         _case("curling-dqn", ("H06",), acceptable=("E04", "H05")),
         with_python("curling_dqn"),
     ),
+    # Each sheet is read from a compressed archive, from its beginning on. Stacks: gzip, in __getitem__.
+    Program(_case("pressed-leaves", ("D01",)), with_python("pressed_leaves")),
+    # torchrun starts two ranks, and the script reads its rank from options, whose defaults are 0 of 1. Both print
+    # "rank 0 of 1", and then the same lines: each trains on all of the data.
+    Program(_case("fishing-nets", ("A18",), acceptable=("A01", "C01", "C03", "C05")), with_torchrun("fishing_nets"), 2),
+    # The validation is divided by 255 twice. Printed: its accuracy stays near that of guessing.
+    Program(_case("sea-ice", ("J05",)), with_python("sea_ice")),
+    # Gradients are set to zero between the backward and the step. The printed loss does not move.
+    Program(_case("yarn-kinds", ("J03",)), with_python("yarn_kinds")),
+    # The root of a distance of 0, of a pair that is twice the same, has an infinite gradient. Printed: nan, after step 400.
+    Program(_case("cover-songs", ("J01", "nan_loss")), with_python("cover_songs")),
+    # Each rank meets the other in a file named after its own pid. Stacks: init_process_group.
+    Program(_case("radar-nowcast", ("G03",), acceptable=("G01", "G02")), with_python("radar_nowcast"), 2),
     # Two jobs take turns of 20 s: the other one is stopped by a signal.
     Program(_case("healthy-takes-turns"), ("bash", "takes_turns.sh")),
 )
