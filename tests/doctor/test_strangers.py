@@ -39,6 +39,22 @@ def test_each_log_belongs_to_a_case(judged: tuple[dict, str]) -> None:
     assert files["set aside"] >= 127
 
 
+def test_each_program_has_a_name_of_its_own() -> None:
+    """Else a measurement of one program runs the other one, too."""
+    code = f"import sys; sys.path.insert(0, {str(BENCHMARKS)!r}); sys.path.insert(0, {str(REPOSITORY)!r})\n"
+    code += """
+from collections import Counter
+from doctor_strangers import _second_set
+from _stranger_programs import ALL
+names = Counter(program.case.name for program in (*ALL, *(one for part in _second_set("PROGRAMS") for one in part.PROGRAMS)))
+print(len(names), *(name for name, times in names.items() if times > 1))
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=REPOSITORY)
+    number, *twice = ran.stdout.split() or ["0"]
+    assert int(number) > 300, ran.stderr
+    assert not twice
+
+
 def test_the_name_of_a_log_does_not_help_the_doctor() -> None:
     """A fix that quotes the file's name must not pass for one that names the cause."""
     code = f"import sys; sys.path.insert(0, {str(BENCHMARKS)!r}); sys.path.insert(0, {str(REPOSITORY)!r})\n"
