@@ -210,7 +210,7 @@ def test_the_mouse_chooses_and_keys_reach_every_screen(tmp_path: Path, worker: s
     path = different_box(worker.pid).write(tmp_path / "scenario")
     with dashboard(path) as terminal:
         terminal.wait_for(str(worker.pid))
-        for key, words in (("l", "Recipes"), ("d", "No problem"), ("?", "help"), ("f2", "Settings")):
+        for key, words in (("l", "Recipes"), ("d", "› doctor"), ("?", "help"), ("f2", "Settings")):
             terminal.press(key)
             terminal.wait_for(lambda text, words=words: words in text and "3 Processes" not in text)
             terminal.press("escape")
