@@ -21,11 +21,11 @@ from gputop.doctor.rules.learning.evaluations import (
     words_of,
 )
 from gputop.doctor.rules.learning.scored import (
-    AREA_MAX,
     BELOW,
     BY_CHANCE,
     CLASSES_MIN,
     FROM_CHANCE,
+    GUESS_MAX,
     REST,
     TIMES_CHANCE,
     Guess,
@@ -188,12 +188,12 @@ J05 = Rule(
         f"is {STAYS:.0%} of the first or more (possible)",
         f"or the training loss has fallen to {LEARNED:.0%}, and the loss of {FAR_TIMES_MIN} evaluations neither fell by "
         f"{1 - HARDLY_LESS:.0%} nor was below the highest training loss, "
-        f"while each score stayed below {BY_CHANCE:g} times that of guessing; without a "
+        f"while each score stayed below {BY_CHANCE:g} times that of guessing, and {GUESS_MAX:g}; without a "
         f"score, the loss must be {ALONE:g} times the highest training loss (possible)",
         f"or such an accuracy, with no loss of the evaluation and {CLASSES_MIN} or more classes (possible)",
         f"or, without one, the training's score has come to {REST:.0%} of what it lacked at first, and that of "
-        f"{FAR_TIMES_MIN} evaluations stays below {BELOW:.0%} of the training's first, or below {FROM_CHANCE:g} times that "
-        f"which the training's has risen {TIMES_CHANCE:g}-fold from; an AUC stays below {AREA_MAX:g} (possible)",
+        f"{FAR_TIMES_MIN} evaluations stays below {BELOW:.0%} of the training's first, or below {FROM_CHANCE:g} times it "
+        f"if the training's has risen {TIMES_CHANCE:g}-fold; an AUC stays below {GUESS_MAX:g} (possible)",
     ),
     estimated=True,
     mechanism=(

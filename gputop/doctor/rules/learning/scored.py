@@ -31,8 +31,8 @@ CLASSES_MIN = 4
 BY_CHANCE, HARDLY = 1.7, 1.3
 """A score that is always below so many times what guessing yields, and hardly rises, is no better (our choice). A classifier
 that guesses has a loss of -log of that."""
-AREA_MAX = 0.6
-"""An area under a curve that is never higher is near that of guessing, 0.5 (our choice)."""
+GUESS_MAX = 0.6
+"""No guess has a higher score: of two classes, half are right, and the area under its curve is a half, too (our choice)."""
 PERCENT = "_percent"
 """Ends the name of what was printed with "%"."""
 _AREAS = frozenset(("auc", "auroc"))
@@ -74,7 +74,7 @@ def never_right(scores: Sequence[Course], highest: float) -> Course | None:
 
 def is_guessing(course: Course, highest: float) -> bool:
     """Return whether a score never got far above that of a model which guesses, and whose loss is the highest one."""
-    return course.highest <= BY_CHANCE * math.exp(-highest) * _limit(course) and _hardly_rises(course)
+    return course.highest <= min(GUESS_MAX, BY_CHANCE * math.exp(-highest)) * _limit(course) and _hardly_rises(course)
 
 
 def finding(group: RankGroup, guess: Guess) -> Finding:
@@ -106,7 +106,7 @@ def _is_no_better(score: Course, training: Course) -> bool:
     if first <= 0 or limit - now > REST * (limit - first) or not _hardly_rises(score):
         return False
     if words_of(score.name) & _AREAS:
-        return score.highest <= AREA_MAX * limit
+        return score.highest <= GUESS_MAX * limit
     return score.highest <= max(BELOW * first, FROM_CHANCE * first if now >= TIMES_CHANCE * first else 0.0)
 
 

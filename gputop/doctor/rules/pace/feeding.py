@@ -292,7 +292,7 @@ D01 = Rule(
         f"from outside, by the stacks of the main threads: they prepare data or wait for it in {DATA_SHARE:.0%} of all looks "
         f"(likely), and begin {TIMES_MIN} times in {STACKS_SPAN_S:.0f} s, or {TIMES_LONG_MIN} times in up to "
         f"{LONG_SPANS_S[-1]:.0f} s; or they are in a function that computes nothing in {BUSY_SHARE:.0%} (possible)",
-        f"or a single main thread does that in {PRINTED_SHARE:.0%} of all looks, and prints {PRINTS_MIN} losses in "
+        f"or a single main thread does that in {PRINTED_SHARE:.0%} of all looks, and prints or writes {PRINTS_MIN} losses in "
         f"{PRINTED_SPAN_S:.0f} s (likely)",
         f"from outside: without loader workers, the training process reads {bytes_text(int(READ_MIN_BYTES))}/s for "
         f"{READS_SPAN_S:.0f} s, and {bytes_text(int(READ_PER_CPU_S))} for each second of its main thread's CPU time (possible)",

@@ -68,6 +68,14 @@ COURSES: dict[str, tuple[Callable[[int, random.Random], Values], bool]] = {
         lambda epoch, rng: (2.3 * learned(epoch), 1 - 0.9 * learned(epoch), 3.2 - 0.0035 * epoch, 0.1 + 0.03 * rng.random()),
         False,
     ),
+    "fine-tuned: the loss is low from the first epoch on": (
+        lambda epoch, rng: (0.3 * learned(epoch), 1 - 0.1 * learned(epoch), 0.45 + 0.002 * epoch, 0.62 + 0.02 * rng.random()),
+        False,
+    ),
+    "the same, and it guesses": (
+        lambda epoch, rng: (0.3 * learned(epoch), 1 - 0.1 * learned(epoch), 2.4 + 0.002 * epoch, 0.5 + 0.05 * rng.random()),
+        True,
+    ),
     "has learned little": (
         lambda epoch, rng: (2.3 - 0.05 * epoch, 0.4, 2.8 + 0.4 * epoch, 0.1 + 0.03 * rng.random()),
         False,
