@@ -190,9 +190,9 @@ def test_nccl_names_a_dead_rank_and_its_ended_process() -> None:
 
 
 def test_a_stopped_process_is_named_with_the_command_that_continues_it() -> None:
-    alone, held = verdict(suspended_alone, 44), verdict(traced, 20)
-    assert (alone.severity, alone.confidence, alone.fix) == ("warning", "certain", "kill -CONT 4000")
-    assert alone.title == "train.py (process 4000) is stopped: the training hangs"
+    only, held = verdict(suspended_alone, 44), verdict(traced, 20)
+    assert (only.severity, only.confidence, only.fix) == ("warning", "certain", "kill -CONT 4000")
+    assert only.title == "train.py (process 4000) is stopped: the training hangs"
     assert held.title == "Rank 1 is stopped: the training hangs"
     assert "gdb" in held.cause
     assert "kill -CONT" not in held.fix
