@@ -8,6 +8,7 @@ from textual.binding import Binding, BindingType
 
 from gputop.snapshot import Device
 from gputop.tui.drawing.gpus.pane import Place, draw_gpus, places
+from gputop.tui.drawing.gpus.past import is_of_past
 from gputop.tui.drawing.line import Drawing, Line, Span, cut, fit
 from gputop.tui.state.view import View
 from gputop.tui.widgets.lines import LinesWidget
@@ -82,7 +83,10 @@ class GpusPane(ViewPane):
 
 
 def _marked(line: Line, start: int, end: int, width: int) -> Line:
-    """Return a line with the cells [start, end) under the cursor."""
+    """Return a line with the cells [start, end) under the cursor, except the past.
+
+    Where a theme marks by reversing, a high column would become a low one; and its many colors take many bytes.
+    """
     row = fit(line, width)
-    held = tuple(Span(text, f"{style} cursor") for text, style in cut(row, start, end))
+    held = tuple(span if is_of_past(span) else Span(span.text, f"{span.style} cursor") for span in cut(row, start, end))
     return (*cut(row, 0, start), *held, *cut(row, end, width))

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from gputop.history.series import Series
+from gputop.tui.drawing.bars import ASCII_TRACK, TRACK
 from gputop.tui.drawing.line import Line, Span
 from gputop.tui.state.view import View
 
@@ -125,6 +126,11 @@ def row_of_past(shares: Sequence[float | None], ascii_only: bool = False) -> Lin
             level = min(last, int(min(1.0, share) / _FULL_SHARE * last))
             spans.append((levels[level], RAMP[min(len(RAMP) - 1, level * len(RAMP) // (last + 1))]))
     return _merged(spans)
+
+
+def is_of_past(span: Span) -> bool:
+    """Return whether a span of a device's row is from ``row_of_past``. The empty part of a bar has the style of rest, too."""
+    return span.style in RAMP or (span.style == "track" and not {TRACK, ASCII_TRACK}.intersection(span.text))
 
 
 def area(shares: Sequence[float | None], rows: int, ascii_only: bool = False, style: str = "") -> list[Line]:
