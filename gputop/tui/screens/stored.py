@@ -24,7 +24,8 @@ class StoredRuns:
         self._whole: dict[str, Run] = {}
         self._gone: set[str] = set()
         self._last: dict[str, Run] = {}
-        self._gpus_known: set[str] = set()
+        self._had_gpus: dict[str, bool] = {}
+        """Ids of the runs whose GPUs are known -> whether readings of any were recorded."""
 
     def is_complete(self, view: View) -> bool:
         """Return whether the list is known."""
@@ -42,9 +43,22 @@ class StoredRuns:
 
     def gpus_question(self, run_id: str, view: View) -> GpusQuestion | None:
         """Return what to ask for the past of a run's GPUs; None if it is known."""
-        if view.feed != "live" or not run_id or run_id in self._gpus_known or without_curve(run_id, view.snapshot):
+        if view.feed != "live" or not run_id or self._has_gpus(run_id, view) or without_curve(run_id, view.snapshot):
             return None
         return GpusQuestion((run_id,))
+
+    def questions_ahead(self, likely: Iterable[str], view: View) -> tuple[RunsQuestion | GpusQuestion, ...]:
+        """Return what to ask so that these runs need no reading when they are chosen.
+
+        Nothing before the list is known: with the list, a long journal is read once, and is quick to read afterwards.
+        """
+        if view.feed != "live" or not self._answered:
+            return ()
+        streamed = {run.run_id for run in listed_runs(view.snapshot)}
+        stored = [run_id for run_id in likely if run_id not in streamed]
+        runs = tuple(run_id for run_id in stored if not self._has(run_id, view))
+        gpus = tuple(run_id for run_id in stored if not self._has_gpus(run_id, view))
+        return ((RunsQuestion(runs),) if runs else ()) + ((GpusQuestion(gpus),) if gpus else ())
 
     def past_question(self, view: View) -> GpusQuestion | None:
         """Return what to ask for the GPUs of a live run that is older than what this screen has seen; None if it is known."""
@@ -56,8 +70,13 @@ class StoredRuns:
     def take_gpus(self, answer: GpusAnswer, history: History) -> None:
         """Keep an answer; the readings go to the history."""
         for run_id in answer.question.run_ids:
-            self._gpus_known.add(run_id)
             history.recall_gpus(run_id, answer.gpus)
+            self._had_gpus[run_id] = bool(history.gpus_of(run_id))
+
+    def _has_gpus(self, run_id: str, view: View) -> bool:
+        """Return whether the GPUs are known: the history forgets those of runs that were looked at long ago."""
+        had = self._had_gpus.get(run_id)
+        return had is not None and (not had or bool(view.history.gpus_of(run_id)))
 
     def _has(self, run_id: str, view: View) -> bool:
         run = self._whole.get(run_id)

@@ -115,6 +115,14 @@ class RunList(TypedFilter, RuledPane):
             place = next((place for place, run in enumerate(self._kept) if run.run_id == self.shown), -1 if by > 0 else 0)
             self.post_message(self.Chosen(self._kept[(place + by) % len(self._kept)].run_id))
 
+    def likely(self) -> tuple[str, ...]:
+        """Return the ids of the runs that the next key may choose: those beside the run shown, or the first one kept."""
+        place = next((place for place, run in enumerate(self._kept) if run.run_id == self.shown), None)
+        beside = (
+            self._kept[:1] if place is None else (*self._kept[place + 1 : place + 2], *self._kept[max(0, place - 1) : place])
+        )
+        return tuple(run.run_id for run in beside)
+
     def _move(self, by: int) -> None:
         if self.cursor is None and self._kept:
             self.post_message(self.Chosen(self._kept[0].run_id))

@@ -12,7 +12,7 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from gputop.questions import Answer
-from gputop.run_questions import GpusAnswer, RunsAnswer, RunsQuestion
+from gputop.run_questions import GpusAnswer, GpusQuestion, RunsAnswer, RunsQuestion
 from gputop.settings.values import Settings
 from gputop.snapshot import ProcessRun
 from gputop.tui.drawing.runs.overlay import HUES
@@ -85,6 +85,7 @@ class RunScreen(RunPanes):
         self._list_first = listed
         self._held: Timer | None = None
         """Runs while the chosen run is not shown yet."""
+        self._asked_ahead: tuple[RunsQuestion | GpusQuestion, ...] = ()
         self._below_table: tuple[dict[str, bool], Widget | None] = ({}, None)
         """Whether the grid or the list was open before the tables filled the screen, and what had the focus."""
 
@@ -102,6 +103,8 @@ class RunScreen(RunPanes):
         super().take(view)
         if first:
             self._ask()
+        else:
+            self._ask_ahead(view)
 
     def take_size(self, size: Size) -> None:
         """Put the list next to the charts, or in their place."""
@@ -128,6 +131,16 @@ class RunScreen(RunPanes):
             if missing is not None:
                 self.post_message(Asked(missing))
 
+    def _ask_ahead(self, view: View) -> None:
+        """Ask once for the runs that the next key may choose: a stored run then opens as fast as a live one."""
+        if not self.is_current or self._is_being_read(view):
+            return
+        ahead = self.stored.questions_ahead(self.query_one(RunList).likely(), view)
+        if ahead != self._asked_ahead:
+            self._asked_ahead = ahead
+            for question in ahead:
+                self.post_message(Asked(question))
+
     def _missing_runs(self, view: View) -> RunsQuestion | None:
         return self.stored.question((self.run_id, *self.marked), view)
 
@@ -135,18 +148,24 @@ class RunScreen(RunPanes):
         """Keep stored runs, and the readings of their GPUs."""
         if self.view is None:
             return
+        run_ids = answer.question.run_ids if isinstance(answer, RunsAnswer | GpusAnswer) else ()
         if isinstance(answer, RunsAnswer):
             self.stored.take(answer, self.view.history)
             if answer.problem:
                 self.notify(answer.problem, severity="warning")
             if self.is_current and (missing := self._missing_runs(self.view)) is not None:
                 self.post_message(Asked(missing))
-            self._show_read(self.view)
+            if not run_ids or self._shows(run_ids):
+                self._show_read(self.view)
         elif isinstance(answer, GpusAnswer):
             self.stored.take_gpus(answer, self.view.history)
             missing = self._missing_runs(self.view)
-            if missing is None or not missing.run_ids:  # else the run itself follows: one drawing shows both
-                self._show_read(self.view)
+            if (missing is None or not missing.run_ids) and self._shows(run_ids):
+                self._show_read(self.view)  # else the run itself follows: one drawing shows both
+
+    def _shows(self, run_ids: tuple[str, ...]) -> bool:
+        """Return whether one of these runs is on the screen."""
+        return any(run_id == self.run_id or run_id in self.marked for run_id in run_ids)
 
     def _show_read(self, view: View) -> None:
         """Show what was read, unless the rest of the chosen run is about to follow."""

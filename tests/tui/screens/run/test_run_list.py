@@ -8,10 +8,12 @@ import pytest
 from textual import events
 from textual.pilot import Pilot
 
-from gputop.run_questions import GpusAnswer, GpusQuestion, RunsAnswer, RunsQuestion
+from gputop.history.metrics import ENDED_RUNS_KEPT
+from gputop.run_questions import GpuPast, GpusAnswer, GpusQuestion, RunsAnswer, RunsQuestion
 from gputop.settings.values import Settings
 from gputop.snapshot import Points, Run
 from gputop.tui.screens.run.screen import RunScreen
+from gputop.tui.screens.stored import StoredRuns
 from gputop.tui.widgets.chart import ChartPane
 from gputop.tui.widgets.requests import Asked
 from gputop.tui.widgets.run_list import RunList
@@ -24,7 +26,7 @@ class AskingApp(ScreenApp):
 
     def __init__(self, screen: RunScreen) -> None:
         super().__init__(screen, view_of())
-        self.asked: list[RunsQuestion] = []
+        self.asked: list[RunsQuestion | GpusQuestion] = []
 
     def on_asked(self, message: Asked) -> None:
         self.asked.append(message.question)
@@ -138,6 +140,92 @@ async def test_a_run_that_is_slow_to_read_appears_before_its_points() -> None:
         while "lenet 0" not in text_of(app).splitlines()[0]:
             await pilot.pause(0.02)
         assert screen.query_one("#metric", ChartPane).chart is None
+
+
+OLD_POINTS = tuple(replace(LOSS, run_id=f"old-{number}") for number in range(5))
+
+
+def answer_everything(screen: RunScreen, app: AskingApp) -> list[RunsQuestion | GpusQuestion]:
+    """Answer what was asked, and return it."""
+    asked, app.asked = app.asked, []
+    for question in asked:
+        if isinstance(question, GpusQuestion):
+            screen.take_answer(GpusAnswer(question))
+        elif question.run_ids:
+            numbers = [int(run_id.removeprefix("old-")) for run_id in question.run_ids]
+            runs, points = tuple(map(stored, numbers)), tuple(OLD_POINTS[number] for number in numbers)
+            screen.take_answer(RunsAnswer(question, runs, points))
+        else:
+            screen.take_answer(LISTED)
+    return asked
+
+
+async def test_runs_that_the_next_key_may_choose_are_read_before_it_is_pressed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gputop.tui.screens.run.screen.HELD_S", WAY_TOO_LONG_S)
+    screen = RunScreen("run-1")
+    app = AskingApp(screen)
+    async with app.run_test(size=(160, 50)) as pilot:
+        await settle(pilot)
+        app.give(app.view)
+        await settle(pilot)
+        assert app.asked == [RunsQuestion(), GpusQuestion(("run-1",))], "before the list is there, nothing is asked ahead"
+        answer_everything(screen, app)
+        await settle(pilot)
+        app.give(app.view)
+        app.give(app.view)
+        await settle(pilot)
+        assert answer_everything(screen, app) == [RunsQuestion(("old-0",)), GpusQuestion(("old-0",))], "and once"
+        assert screen.run_id == "run-1"
+        await pilot.press("down")
+        await settle(pilot)
+        assert "lenet 0" in text_of(app).splitlines()[0]
+        assert screen.query_one("#metric", ChartPane).chart is not None, "it is there at once"
+        assert app.asked == []
+        app.give(app.view)
+        await settle(pilot)
+        assert answer_everything(screen, app) == [RunsQuestion(("old-1",)), GpusQuestion(("old-1",))]
+        await pilot.press("slash")
+        await type_text(pilot, "lenet extra:4")
+        await pilot.press("backspace", "backspace")
+        await type_text(pilot, "<9 loss>4")
+        app.give(app.view)
+        await settle(pilot)
+        assert screen.run_id == "old-0"
+        assert answer_everything(screen, app) == [RunsQuestion(("old-4",)), GpusQuestion(("old-4",))], "the first one kept"
+        await pilot.press("enter")
+        await settle(pilot)
+        assert "lenet 4" in text_of(app).splitlines()[0]
+        assert screen.query_one("#metric", ChartPane).chart is not None
+        assert app.asked == []
+
+
+async def test_a_run_that_was_read_ahead_is_not_drawn_before_it_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = RunScreen("run-1")
+    app = AskingApp(screen)
+    async with app.run_test(size=(160, 50)) as pilot:
+        await settle(pilot)
+        answer_everything(screen, app)
+        app.give(app.view)
+        await settle(pilot)
+        drawn: list[object] = []
+        monkeypatch.setattr(screen, "draw", drawn.append)
+        assert len(answer_everything(screen, app)) == 2
+        await settle(pilot)
+        assert not drawn
+
+
+def test_gpus_that_the_history_has_forgotten_are_asked_for_again() -> None:
+    view = view_of()
+    runs = StoredRuns()
+    one = GpuPast("old-0", "GPU-1", 0, (1.0, 2.0), (50.0, 60.0), (1, 2), (100.0, 200.0))
+    runs.take_gpus(GpusAnswer(GpusQuestion(("old-0", "none")), (one,)), view.history)
+    assert runs.gpus_question("old-0", view) is None
+    assert runs.gpus_question("none", view) is None
+    for number in range(1, ENDED_RUNS_KEPT + 1):
+        runs.take_gpus(GpusAnswer(GpusQuestion((f"old-{number}",)), (replace(one, run_id=f"old-{number}"),)), view.history)
+    assert runs.gpus_question("old-0", view) == GpusQuestion(("old-0",))
+    assert runs.gpus_question("old-1", view) is None
+    assert runs.gpus_question("none", view) is None, "there was nothing to forget"
 
 
 async def test_the_filter_narrows_the_list_as_it_is_typed_and_says_what_is_wrong() -> None:
