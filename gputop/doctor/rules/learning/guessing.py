@@ -1,8 +1,10 @@
-"""A classifier that still guesses after many passes over its data, by its loss and its accuracy (part of J03). Pure."""
+"""A classifier that still guesses after many steps, by its loss alone or with its accuracy (part of J03). Pure."""
 
 from __future__ import annotations
 
 import math
+import re
+import statistics
 from collections.abc import Sequence
 
 from gputop import units
@@ -29,6 +31,23 @@ CHANCE_WITHIN = 0.15
 probability, and the loss is the cross-entropy. Classes may differ a little in size (our choice)."""
 CLASSES_MAX = 1e6
 """A smaller accuracy is no guess, but a mistake in what is logged (our choice)."""
+CHANCE_STEPS = 500
+"""Without an accuracy, the loss has stayed there for so many steps or ``EPOCHS_MIN`` epochs (our choice)."""
+CLASSES = (*range(2, 13), 100, 200, 1000)
+"""Numbers of classes that are told apart by the loss of a guess: up to 12, and those of well-known data sets."""
+BELOW, ABOVE = 0.004, 0.01
+"""How far the mean loss may be from that of a guess, as shares of it. A model that cannot do better learns noise, which costs
+a little (our choice)."""
+UNSURE = 0.01
+"""A mean whose doubled standard error is larger, as a share of it, could be that of many a number of classes (our choice)."""
+APART = 0.05
+"""No average of the second half is further from their mean: a batch alone says little (our choice)."""
+STRETCHES_LEAST = 8
+"""A course of fewer averages is too short for this (our choice)."""
+SEEN_FROM = 50
+"""The course is known from one of the first so many steps on."""
+_MOVING = re.compile(r"(?i)(?:^|[/_.-])(?:d|g|dis|disc|discriminator|gen|generator|adv\w*|critic|domain)(?:[/_.-]|$)")
+"""A loss whose best value is that of a guess: two models that are trained against each other."""
 _ACCURACY = frozenset(("accuracy", "acc", "acc1", "top1"))
 _NOT_NOW = frozenset(("best", "max", "highest", "target"))
 _FIX = """\
@@ -78,6 +97,63 @@ def guesses(evidence: Evidence, group: RankGroup, rank: Rank, name: str, series:
         "The task is so hard that learning begins later.",
     )
     return Suspicion(finding, 5.0)
+
+
+def stays_at_chance(evidence: Evidence, group: RankGroup, rank: Rank, name: str, series: PointSeries) -> Judgement:
+    """J03: the loss is that of equal probabilities for a usual number of classes, and has hardly moved since the start."""
+    run = logged.run_id(group)
+    stretches = evidence.levels(run, rank.rank, name).stretches
+    if len(stretches) < STRETCHES_LEAST or not series or stretches[0].step > SEEN_FROM or _MOVING.search(name):
+        return None
+    steps = series.steps[-1] - stretches[0].step + 1
+    epochs = _epochs_seen(evidence, rank, run)
+    if steps < CHANCE_STEPS and not EPOCHS_MIN <= epochs <= EPOCHS_MAX:
+        return None
+    last = stretches[len(stretches) // 2 :]
+    loss = math.fsum(item.mean * item.count for item in last) / sum(item.count for item in last)
+    classes = min(CLASSES, key=lambda number: abs(math.log(number) - loss))
+    chance = math.log(classes)
+    error = 2 * statistics.pstdev([item.mean for item in last]) / math.sqrt(len(last)) / chance
+    if error > UNSURE or not 1 - BELOW - error <= loss / chance <= 1 + ABOVE + error:
+        return None
+    if abs(stretches[0].mean - loss) > BEGAN_WITHIN * loss:
+        return None
+    widest = max(abs(item.mean - loss) for item in last)
+    if widest > APART * loss or _steady([item.mean for item in last]) is None:
+        return None
+    where = f"{logged.source(group)}: {name}"
+    many = f"{units.count(steps)} steps" if steps >= CHANCE_STEPS else f"{epochs:.0f} epochs"
+    finding = tracked.about(
+        group,
+        "J03",
+        "warning",
+        "possible",
+        f"After {many}, the loss is still that of a guess among {classes} classes: {units.metric(loss)}",
+        [
+            Fact(
+                f"ln {classes} is {units.metric(chance)}; the loss began at about {units.metric(stretches[0].mean)}",
+                loss,
+                where,
+            ),
+            Fact(
+                f"in the second half of the run, its averages are within {units.metric(widest)} of {units.metric(loss)}",
+                widest,
+                where,
+            ),
+        ],
+        "The inputs say nothing about the labels, as they are in another order or all alike after a normalization, or no step "
+        "changes the weights.",
+        _FIX,
+        "The task is so hard that learning begins later, or the loss is not the cross-entropy of so many classes.",
+    )
+    return Suspicion(finding, 10.0)
+
+
+def _epochs_seen(evidence: Evidence, rank: Rank, run: str | None) -> float:
+    """Return over how many epochs a run reports; 0 if it does not say in which."""
+    name = next((item for item in sorted(rank.metrics) if words_of(item) & {"epoch", "epochs"}), None)
+    values = evidence.series(run, rank.rank, name).values if name is not None else ()
+    return max(values) - min(values) + 1 if values and all(map(math.isfinite, values)) else 0.0
 
 
 def _steady(losses: Sequence[float]) -> float | None:

@@ -13,7 +13,15 @@ from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings.finding import Confidence, Fact, Finding, Severity
 from gputop.doctor.rules.learning.courses import courses
 from gputop.doctor.rules.learning.evaluations import DIGITS_MIN, is_an_evaluation, is_same, is_telling
-from gputop.doctor.rules.learning.guessing import CHANCE_WITHIN, EPOCHS_MIN, guesses
+from gputop.doctor.rules.learning.guessing import (
+    APART,
+    BEGAN_WITHIN,
+    CHANCE_STEPS,
+    CHANCE_WITHIN,
+    EPOCHS_MIN,
+    guesses,
+    stays_at_chance,
+)
 from gputop.doctor.rules.learning.weights_stay import BAND, COARSE_SHARE, PROBES_MIN, STEPS_MIN, weights_stay
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.only_loss import STRETCHES_MIN, only_loss
@@ -62,6 +70,7 @@ def loss_stays(evidence: Evidence, group: RankGroup) -> Judgement:
         or weights_stay(evidence, group, rank, name)
         or _evaluated_alike(evidence, group, rank, name)
         or guesses(evidence, group, rank, name, series)
+        or stays_at_chance(evidence, group, rank, name, series)
         or _flat(evidence, group, rank, name, series)
         or _flat_by_epochs(evidence, group, rank, name, series)
     )
@@ -90,6 +99,8 @@ J03 = Rule(
         f"training loss is within {BAND:.0%} of its initial value (likely)",
         f"over {EPOCHS_MIN} epochs or more the loss stays at L, from the first on, and the accuracy is e^-L, which is "
         f"that of a guess, within a factor of e^{CHANCE_WITHIN:g} (possible)",
+        f"after {CHANCE_STEPS} steps or {EPOCHS_MIN} epochs, the loss began within {BEGAN_WITHIN:.0%} of that of a guess "
+        f"among up to 12, 100, 200 or 1,000 classes, and its averages have stayed within {APART:.0%} of it (possible)",
         f"after {FLAT_STEPS} steps the loss is within {FLAT_SHARE:.0%} of its initial value and never left a band of "
         f"{FLAT_BAND:.0%} (possible)",
         f"neither {FLAT_VALUES} reports of the loss nor those of an evaluation's left a band of {FLAT_SHARE:.0%} (possible)",

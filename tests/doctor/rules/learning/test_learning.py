@@ -169,7 +169,7 @@ def test_a_run_that_the_script_opened_is_judged_by_its_automatic_values() -> Non
 
 
 def test_a_flat_loss_is_possible_after_hundreds_of_steps() -> None:
-    flat = scenes.run_with(lambda rank, step: 6.9 + scenes.noise(rank, step))
+    flat = scenes.run_with(lambda rank, step: 6.5 + scenes.noise(rank, step))
 
     def from_the_start(second: int):
         shot = flat(second)

@@ -1,0 +1,90 @@
+"""A loss that stays at that of a guess, without an accuracy beside it (J03)."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gputop.cli.doctor.logs import explain_logs
+from gputop.doctor.findings.finding import Finding
+
+Course = Callable[[float, random.Random], float]
+"""The loss after a share of the run."""
+EIGHT = math.log(8)
+
+
+def at(loss: float, noise: float = 0.01) -> Course:
+    return lambda share, rng: loss * (1 + rng.gauss(0, noise))
+
+
+def falling(start: float, end: float, until: float = 1.0) -> Course:
+    return lambda share, rng: start + (end - start) * min(1.0, share / until) + rng.gauss(0, 0.001)
+
+
+def judged(
+    course: Course, folder: Path, *, steps: int = 1000, every: int = 10, line: str = "step {0} loss {1:.4f}"
+) -> Finding | None:
+    rng = random.Random(3)
+    log = folder / "train.log"
+    log.write_text("".join(f"{line.format(step, course(step / steps, rng))}\n" for step in range(every, steps + 1, every)))
+    found = (item for item in explain_logs([str(log)])[0] if item.id == "J03" and "guess" in item.title)
+    return next(found, None)
+
+
+def by_epochs(course: Course, folder: Path, epochs: int) -> Finding | None:
+    return judged(course, folder, steps=epochs, every=1, line="Epoch {0:3d}  loss {1:.4f}")
+
+
+@pytest.mark.parametrize("classes", [2, 5, 8, 10, 12, 100, 200, 1000])
+def test_a_loss_that_stays_at_that_of_a_guess_does_not_learn(classes: int, tmp_path: Path) -> None:
+    finding = judged(at(math.log(classes)), tmp_path)
+    assert finding is not None
+    assert (finding.severity, finding.confidence) == ("warning", "possible")
+    assert finding.title.startswith(f"After 991 steps, the loss is still that of a guess among {classes} classes")
+
+
+def test_epochs_count_where_steps_are_few(tmp_path: Path) -> None:
+    assert by_epochs(at(EIGHT, 0.001), tmp_path, 9) is None
+    finding = by_epochs(at(EIGHT, 0.001), tmp_path, 12)
+    assert finding is not None
+    assert finding.title.startswith("After 12 epochs, ")
+
+
+@pytest.mark.parametrize(("steps", "found"), [(490, False), (520, True)])
+def test_it_takes_five_hundred_steps(steps: int, found: bool, tmp_path: Path) -> None:
+    assert (judged(at(EIGHT), tmp_path, steps=steps) is not None) is found
+
+
+@pytest.mark.parametrize(("times", "found"), [(0.994, False), (0.998, True), (1.008, True), (1.013, False)])
+def test_the_loss_of_a_guess_is_known_exactly(times: float, found: bool, tmp_path: Path) -> None:
+    assert (judged(at(EIGHT * times, 0.001), tmp_path) is not None) is found
+
+
+@pytest.mark.parametrize(("start", "found"), [(1.08, True), (1.25, False)])
+def test_a_model_that_was_worse_than_a_guess_has_learned_something(start: float, found: bool, tmp_path: Path) -> None:
+    assert (judged(falling(EIGHT * start, EIGHT, 0.1), tmp_path) is not None) is found
+
+
+@pytest.mark.parametrize(
+    ("course", "line"),
+    [
+        (falling(EIGHT, 1.2), "step {0} loss {1:.4f}"),
+        (lambda share, rng: EIGHT if share < 0.9 else EIGHT * 0.96, "step {0} loss {1:.4f}"),
+        (at(math.log(16), 0.001), "step {0} loss {1:.4f}"),
+        (at(math.log(2)), "step {0} d_loss {1:.4f}"),
+        (at(math.log(2)), "step {0} domain_loss {1:.4f}"),
+    ],
+    ids=["it learns", "learning begins late", "no usual number of classes", "a discriminator", "a domain"],
+)
+def test_other_losses_are_left_alone(course: Course, line: str, tmp_path: Path) -> None:
+    assert judged(course, tmp_path, line=line) is None
+
+
+def test_what_was_seen_from_the_middle_on_is_left_alone(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text("".join(f"step {step} loss {EIGHT:.4f}\n" for step in range(5000, 7000, 10)))
+    assert not any("guess" in item.title for item in explain_logs([str(log)])[0])
