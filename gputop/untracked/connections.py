@@ -26,10 +26,11 @@ class Socket(NamedTuple):
     peer: int
 
 
-def connected(run: ProcessRun) -> bool | None:
+def connected(run: ProcessRun, *, settled: bool = False) -> bool | None:
     """Return whether a rank holds a TCP socket to another process of the run, or to the port where they meet.
 
-    None if that is unknown: a process is gone, another user's or in another network, or a rank listens: others may come.
+    None if that is unknown: a process is gone, another user's or in another network, or a rank listens, so that others may
+    come. They no longer do once the run is ``settled``; a world of one listens, too.
     """
     pids = [rank.pid for rank in run.ranks]
     held = {pid: procfs_activity.read_sockets(pid) for pid in pids}
@@ -44,7 +45,8 @@ def connected(run: ProcessRun) -> bool | None:
     own = {pid: [table[name] for name in names if name in table] for pid, names in held.items()}
     if any(meets_at & {item.port, item.peer} for pid in pids for item in own[pid]) or _meet(own, pids):
         return True
-    return None if not readable or any(item.peer == _NO_PEER for pid in pids for item in own[pid]) else False
+    waits = not settled and any(item.peer == _NO_PEER for pid in pids for item in own[pid])
+    return None if not readable or waits else False
 
 
 def _meet(own: Mapping[int, Sequence[Socket]], pids: Iterable[int]) -> bool:

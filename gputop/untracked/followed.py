@@ -46,6 +46,8 @@ READ_ON_S = 30.0
 """How much longer to read if more output is left then."""
 READ_ON_PAUSE_S = 0.1
 """The pause between two readings during that longer time."""
+SETTLED_S = 60.0
+"""After this time, no rank connects to another one any more (our choice)."""
 PANE_S = 5.0
 """How often a pane of tmux or screen is read: each reading starts a process or two."""
 
@@ -222,7 +224,7 @@ class FollowedRun:
             if len(run.ranks) > 1 and self.connected is not True:
                 from gputop.untracked.connections import connected
 
-                self.connected = connected(run)
+                self.connected = connected(run, settled=began - self._first_s >= SETTLED_S)
             if not run.starting:  # gputop reads the output of what it started itself
                 self._to_judge = printed
                 self._note_sizes(printed)

@@ -74,6 +74,9 @@ def test_ranks_are_connected_by_a_socket_between_them(processes: Processes) -> N
     assert connected(run_of(first.pid, second.pid)) is True
     assert connected(run_of(alone.pid, beside.pid)) is False
     assert connected(run_of(first.pid, alone.pid)) is None, "another rank may still connect to one that listens"
+    assert connected(run_of(first.pid, alone.pid), settled=True) is False, "none has come"
+    assert connected(run_of(first.pid, second.pid), settled=True) is True
+    assert connected(run_of(alone.pid, 2**22), settled=True) is None
     assert connected(run_of(alone.pid, 2**22)) is None, "nothing is known about a process that has ended"
     assert connected(run_of(second.pid, alone.pid)) is False, "a connection to something else"
     assert connected(run_of(second.pid, alone.pid, launcher=first.pid)) is True

@@ -5,6 +5,8 @@ Ranks that are connected may print equal losses because they average them before
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings.finding import Fact
@@ -13,8 +15,13 @@ from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.equal_losses import VALUES_MIN, printed_alike, process_run
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
 from gputop.doctor.rules.support.shared import has_group_threads
+from gputop.process import Process
 
 HOLD_S = 10.0
+GROUPED_S = 90.0
+"""Ranks with a process group are judged from this age on: a group needs connections, but they may not have been read yet."""
+_NO_GROUP = "never calls init_process_group"
+_OTHER_VALUES = "passes other values to init_process_group, such as the defaults of its own options"
 _MPI = ("mpirun", "srun")
 """What these start may be connected by shared memory, of which nothing shows."""
 
@@ -28,20 +35,25 @@ def separate_worlds(evidence: Evidence, group: RankGroup) -> Judgement:
     if group.launcher is not None and group.launcher.name in _MPI:
         return None
     processes = [member.process for member in group.members if member.process is not None]
-    if len(processes) < size or any(has_group_threads(process) or "threads" in process.hidden for process in processes):
+    if len(processes) < size or any("threads" in process.hidden for process in processes):
+        return None
+    grouped = any(map(has_group_threads, processes))
+    if grouped and not _are_settled(evidence, processes):
         return None
     if evidence.communicators(group) or not evidence.is_warm(group):
         return None
     alike = printed_alike(evidence, group)
     several = named_after_several(group)
-    firm = alike is not None and alike.values >= VALUES_MIN and not several
+    firm = alike is not None and alike.values >= VALUES_MIN and not several and not grouped
     facts = [
         Fact(
             f"{'neither' if size == 2 else 'none'} of the {size} ranks is connected to another, or to where they would meet",
             False,
             "/proc/<pid>/fd, net/tcp",
         ),
-        Fact("no thread of NCCL or gloo runs in them", 0, "/proc/<pid>/task"),
+        Fact("threads of NCCL or gloo run in them: each may have a group of its own", 1, "/proc/<pid>/task")
+        if grouped
+        else Fact("no thread of NCCL or gloo runs in them", 0, "/proc/<pid>/task"),
         *([Fact(alike.text, alike.values, alike.source)] if alike is not None else []),
         *several,
     ]
@@ -54,12 +66,19 @@ def separate_worlds(evidence: Evidence, group: RankGroup) -> Judgement:
         if alike is not None
         else f"Nothing connects the ranks: {size} ranks train {size} separate models",
         facts,
-        "The launcher sets RANK and WORLD_SIZE, but the script never calls init_process_group, so each rank trains alone"
-        + (", with the same seed and the same data: all but one are wasted." if alike is not None else "."),
-        _WRAP_CPU if group.virtual or not group.used else _WRAP,
+        f"The launcher sets RANK and WORLD_SIZE, but the script {_OTHER_VALUES if grouped else _NO_GROUP}, so each rank trains "
+        "alone" + (", with the same seed and the same data: all but one are wasted." if alike is not None else "."),
+        _BY_ENVIRONMENT if grouped else _WRAP_CPU if group.virtual or not group.used else _WRAP,
         "The ranks are independent on purpose, or exchange gradients in another way, such as through files.",
     )
     return Suspicion(finding, HOLD_S)
+
+
+def _are_settled(evidence: Evidence, processes: Sequence[Process]) -> bool:
+    """Return whether the ranks are old enough for their sockets to have been read after they made their process groups."""
+    now = evidence.snapshot
+    begun = [process.started_at for process in processes]
+    return now is not None and all(began is not None and now.time - began >= GROUPED_S for began in begun)
 
 
 def same_losses(evidence: Evidence, group: RankGroup) -> Judgement:
@@ -96,6 +115,9 @@ torch.cuda.set_device(local_rank)
 dist.init_process_group("nccl")
 model = DDP(model.to(local_rank), device_ids=[local_rank])
 sampler = DistributedSampler(dataset)  # and each rank reads its own part"""
+_BY_ENVIRONMENT = """\
+dist.init_process_group("nccl")  # without rank, world_size and init_method: it takes those of the launcher
+print(dist.get_rank(), "of", dist.get_world_size())"""
 _WRAP_CPU = """\
 dist.init_process_group("gloo")
 model = DDP(model)
