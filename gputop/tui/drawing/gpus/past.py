@@ -129,8 +129,9 @@ def row_of_past(shares: Sequence[float | None], ascii_only: bool = False) -> Lin
 
 
 def is_of_past(span: Span) -> bool:
-    """Return whether a span of a device's row is from ``row_of_past``. The empty part of a bar has the style of rest, too."""
-    return span.style in RAMP or (span.style == "track" and not {TRACK, ASCII_TRACK}.intersection(span.text))
+    """Return whether a span of a device's row shows work or rest in ``row_of_past``. Empty parts of bars have rest's style."""
+    at_rest = span.style == "track" and bool(span.text.strip()) and not {TRACK, ASCII_TRACK}.intersection(span.text)
+    return at_rest or span.style in RAMP
 
 
 def area(shares: Sequence[float | None], rows: int, ascii_only: bool = False, style: str = "") -> list[Line]:
