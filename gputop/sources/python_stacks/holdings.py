@@ -6,6 +6,7 @@ loader is decided by elimination: what is named for an evaluation is not; if sev
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -35,6 +36,8 @@ _VARIABLES_MAX = 2000
 _KEYS_MAX = 64
 """Entries of a dictionary that are looked at."""
 _LISTS_MOST = 3
+_ENTRIES_MOST = 4
+"""Entries of an element of a list that are looked at: one of a replay is (state, action, reward, ...)."""
 _PLAIN_SAMPLERS = frozenset(("torch.RandomSampler", "torch.SequentialSampler"))
 
 
@@ -142,8 +145,23 @@ def _lists(objects: Objects, found: _Found) -> dict[int, HeldList]:
     return {
         place: HeldList(text, objects.length(place))
         for text, place in lists
-        if (newest := objects.newest(place)) is not None and _TENSOR in objects.kind(newest).bases
+        if (newest := objects.newest(place)) is not None and _holds_tensors(objects, newest)
     }
+
+
+def _holds_tensors(objects: Objects, at: int) -> bool:
+    """Return whether an element of a list is a tensor, or a list, tuple or dictionary with a tensor among its first entries."""
+    kind = objects.kind(at)
+    if kind.name == "list":
+        newest = objects.newest(at)
+        inner = [newest] if newest is not None else []
+    elif "tuple" in kind.bases and objects.length(at) <= _KEYS_MAX:
+        inner = list(objects.elements(at)[:_ENTRIES_MOST])
+    elif kind.name == "dict":
+        inner = [place for _, place in itertools.islice(objects.items(at), _ENTRIES_MOST)]
+    else:
+        inner = [at]
+    return any(_TENSOR in objects.kind(place).bases for place in inner)
 
 
 def _loader(objects: Objects, found: Iterable[_Found]) -> HeldLoader | None:

@@ -170,6 +170,16 @@ CASES = {
             lists=(HeldList("few", 2), HeldList("history['seen']", 60), HeldList("losses", 40)),
         ),
     ),
+    "with lists of what holds tensors": (
+        "class Step(tuple):\n    pass\n"
+        "def fit(net, film, replay, seen, empty, named, long, deep):\n    wait()\n"
+        "fit(module(Net), [[Tensor(), Tensor()]] * 30, [Step((3, 'a', Tensor(), 4))] * 50, [{'n': 3, 'grad': Tensor()}] * 40,\n"
+        "    [[]] * 60, [('a', 1)] * 70, [(1, 2, 3, 4, Tensor())] * 80, [[[Tensor()]]] * 90)",
+        Holdings(
+            HeldModels(("Net",)),
+            lists=(HeldList("film", 30), HeldList("replay", 50), HeldList("seen", 40)),
+        ),
+    ),
     "nothing of torch's": ("epoch, names, value = 3, ['a'], -5\nwait()", None),
 }
 

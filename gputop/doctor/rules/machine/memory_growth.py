@@ -131,6 +131,8 @@ H06 = Rule(
         f"or, over {STEADY_SPAN_MIN_S:.0f} s of losses, each eighth adds {STEADY:.0%} of the mean, "
         f"{STEADY_GROWTH_MIN_BYTES >> 20} MiB or more in total, and it is full within {STEADY_LEFT_MAX_S / 3600:.0f} hours; "
         "not for an agent, nor within the first epoch seen (possible, info)",
+        f"so by each fifth of {HOST_SPAN_MIN_S:.0f} s or more, if a list of tensors, or of what holds some, has doubled "
+        "and never shrunk",
     ),
     estimated=True,
     mechanism="Each step leaves tensors behind that the script still refers to.",
@@ -212,7 +214,9 @@ def _fills_the_machine(evidence: Evidence, group: RankGroup) -> Judgement:
         began_s = _began_s(evidence, group)
         if began_s is None or _may_fill_up(evidence, group):
             return None
-        grown = _grown(evidence, group, STEADY_PARTS, STEADY_SPAN_MIN_S, STEADY, STEADY_GROWTH_MIN_BYTES, began_s)
+        lists = any(member.process is not None and evidence.held.grown_list(member.process) for member in group.members)
+        parts, span_s, even = (HOST_PARTS, HOST_SPAN_MIN_S, EVEN) if lists else (STEADY_PARTS, STEADY_SPAN_MIN_S, STEADY)
+        grown = _grown(evidence, group, parts, span_s, even, STEADY_GROWTH_MIN_BYTES, began_s)
         left_s = _left_s(evidence, grown, host.memory_available_bytes)
         left_s = left_s if left_s is not None and left_s <= STEADY_LEFT_MAX_S else None
     if left_s is None:

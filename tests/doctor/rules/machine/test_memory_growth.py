@@ -38,13 +38,13 @@ def test_the_memory_of_the_machine_may_become_full(scene: Scene) -> None:
     assert "available" in found.evidence[-1].text
 
 
-def with_list(base: Scene, per_shot: int) -> Scene:
-    """Rank 2 holds a list of tensors that grows by so many from one snapshot to the next."""
+def with_list(base: Scene, per_shot: int, pid: int = 4002) -> Scene:
+    """A process holds a list of tensors that grows by so many from one snapshot to the next."""
 
     def scene(number: int) -> Snapshot:
         shot = base(number)
         held = Holdings(lists=(HeldList("losses", 100 + per_shot * number),))
-        processes = [replace(item, held=held) if item.pid == 4002 else item for item in shot.processes]
+        processes = [replace(item, held=held) if item.pid == pid else item for item in shot.processes]
         return replace(shot, processes=tuple(processes))
 
     return scene
@@ -116,6 +116,25 @@ SLOW = 0.002
     ],
 )
 def test_an_even_growth_shows_sooner(scene: Scene, seconds: int, found: bool) -> None:
+    said = [item for item in play(scene, seconds)[-1] if item.id == "H06"]
+    assert bool(said) is found
+    assert all((item.severity, item.confidence) == ("info", "possible") for item in said)
+
+
+@pytest.mark.parametrize(
+    ("scene", "seconds", "found"),
+    [
+        (with_list(slowly(SLOW), 10, 4000), 85, True),
+        (with_list(slowly(SLOW), 0, 4000), 85, False),
+        (with_list(slowly(2 * SLOW), 10, 4000), 45, False),
+        (with_list(slowly(2 * SLOW), 10, 4000), 65, True),
+        (with_list(slowly(2 * SLOW, levels_off_s=60), 10, 4000), 85, True),
+        (with_list(slowly(2 * SLOW, levels_off_s=20), 10, 4000), 85, False),
+        (with_list(slowly(0.0012), 10, 4000), 130, False),
+    ],
+    ids=["a list", "one that stays", "too soon", "quickly", "hardly less each time", "a list of little", "lasts for long"],
+)
+def test_a_list_of_tensors_that_grows_along_shows_it_sooner(scene: Scene, seconds: int, found: bool) -> None:
     said = [item for item in play(scene, seconds)[-1] if item.id == "H06"]
     assert bool(said) is found
     assert all((item.severity, item.confidence) == ("info", "possible") for item in said)
