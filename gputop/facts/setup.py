@@ -52,6 +52,9 @@ class Settings(Record):
     autocast = flag("Whether autocast was on in a forward pass.", null=True)
     threads = whole("Threads per operation on the CPU.", null=True)
     profiler = flag("Whether autograd's profiler is on.", null=True)
+    tracer = any_text(
+        "What Python calls for each line or function: a debugger, profiler or coverage.", null=True, optional=True
+    )
     seed = whole("The seed of the random numbers on the CPU; null if the script has set none.", null=True, optional=True)
 
 

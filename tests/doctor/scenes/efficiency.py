@@ -96,6 +96,10 @@ def anomaly_detection(second):
     return single(second, {"settings": {"anomaly_detection": True}})
 
 
+def traced_by_python(second):
+    return single(second, {"settings": {"tracer": "__main__.tracer"}})
+
+
 def p2p_disabled(second):
     def without_p2p(n):
         process = rank(n, use(n), world=4, second=second)
@@ -264,6 +268,7 @@ FAULTS = (
     ("E04", "memory that grows", leak, 90),
     ("E05", "switches of a search", debug_flags, 12),
     ("E05", "anomaly detection", anomaly_detection, 12),
+    ("E05", "a trace function of Python", traced_by_python, 12),
     ("E05", "P2P switched off", p2p_disabled, 12),
     ("E06", "communication", communication, 20),
     ("E07", "slow checkpoints", slow_checkpoints, 90),

@@ -250,6 +250,7 @@ def test_settings_environment_layers_and_garbage(home: Home) -> None:
         "autocast": True,
         "threads": 1,
         "profiler": False,
+        "tracer": None,
         "seed": 0,
     }
     assert facts["environment"] == {

@@ -52,6 +52,7 @@ SWITCHES = (
     Switch("NCCL_IB_DISABLE", _on, False, "machines exchange data without InfiniBand"),
 )
 """``slows``: a debugging switch that slows every run. The other switches may be intentional (docs/rules.md#e05)."""
+_NO_TRACER = "sys.settrace(None)  # or start the script without its debugger, profiler or measurement of coverage"
 _OF_COLLECTIVES = ("TORCH_DISTRIBUTED", "TORCH_NCCL", "NCCL_")
 
 
@@ -105,7 +106,8 @@ E05 = Rule(
     confidences=("certain", "likely", "possible"),
     needs=("environment at launch (/proc/<pid>/environ)", "journal: settings", "the run's output"),
     threshold=(
-        "a variable or torch switch made for debugging (warning), or one that disables a fast path (info)",
+        "a variable or torch switch made for debugging, or a trace function of Python (warning), or a switch that disables a fast "
+        "path (info)",
         "without a journal: torch or Lightning prints that anomaly detection is on (likely)",
     ),
     mechanism=(
@@ -156,6 +158,9 @@ def _in_torch(group: RankGroup) -> list[tuple[str, str, bool]]:
             found.append(
                 (text, "profile(schedule=torch.profiler.schedule(wait=1, warmup=1, active=3))  # a few steps only", True)
             )
+        if fact.tracer:
+            text = f"Python calls {fact.tracer} for each line or function"
+            found.append((text, _NO_TRACER, True))
         if fact.deterministic:
             text = "deterministic algorithms are on: torch chooses slower kernels"
             found.append((text, "torch.use_deterministic_algorithms(False)  # and cudnn.deterministic = False", False))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from types import FunctionType, MethodType
 from typing import Any
 
 from gputop.facts.setup import Environment, Settings
@@ -19,6 +20,9 @@ _AUTOCASTS = ("fp16", "bf16", "fp8")
 """Accelerate's names for the precisions for which it puts autocast into a model's forward."""
 SEEDS = 1 << 32
 """Scripts set seeds below this limit, which is numpy's; torch's own have 64 bits."""
+
+_TRACING_TOOLS = range(3)
+"""The ids that ``sys.monitoring`` reserves for debuggers, coverage and profilers."""
 
 _launched: str | None = None
 _launch_read = False
@@ -44,8 +48,20 @@ def settings(torch: Any, autocast: bool) -> dict[str, Any]:
         autocast=autocast or _accelerate_casts(),
         threads=_read(torch.get_num_threads),
         profiler=_read(torch.autograd._profiler_enabled),
+        tracer=_read(_tracer),
         seed=_read(lambda: _chosen_seed(torch)),
     )
+
+
+def _tracer() -> str | None:
+    """Return the name of what traces this thread, as "coverage.tracer.CTracer"; None if nothing does."""
+    monitoring: Any = getattr(sys, "monitoring", None)  # from Python 3.12 on
+    for found in (sys.gettrace(), sys.getprofile()):
+        if found is not None:
+            named: Any = found if isinstance(found, FunctionType | MethodType) else type(found)
+            return f"{named.__module__}.{named.__qualname__}"
+    tools = [monitoring.get_tool(number) for number in _TRACING_TOOLS] if monitoring is not None else []
+    return next((str(tool) for tool in tools if tool is not None), None)
 
 
 def _chosen_seed(torch: Any) -> int | None:

@@ -31,6 +31,7 @@ TOLD = {
         "unset CUDA_LAUNCH_BLOCKING TORCH_DISTRIBUTED_DEBUG; ",
     ),
     "anomaly detection": ("warning", "certain", "every forward pass records its stack", "set_detect_anomaly(False)"),
+    "a trace function of Python": ("warning", "certain", "Python calls __main__.tracer for each line", "sys.settrace(None)"),
     "P2P switched off": ("info", "certain", "NCCL_P2P_DISABLE=1", "unset NCCL_P2P_DISABLE; "),
     "communication": (
         "warning",
