@@ -186,6 +186,7 @@ _OWN: tuple[tuple[re.Pattern[str], Activity], ...] = (
     (_KEEPS, "files"),
 )
 _TEXTS: tuple[tuple[re.Pattern[str], Activity], ...] = (
+    (re.compile(r"\w\.grad\b"), "optimizer"),  # weights that are updated by hand
     (re.compile(r"\bgc\.collect\(|\bempty_cache\(|\bmalloc_trim\("), "memory"),
     (
         re.compile(

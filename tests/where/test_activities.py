@@ -134,6 +134,9 @@ def test_the_innermost_line_of_the_user_s_own_code_is_named() -> None:
         ("auc = fast_auroc(scores, labels)", "metrics"),
         ("loss = loss.item()", "other"),
         ("gc.collected += 1", "other"),
+        ("w -= lr * w.grad / dist.get_world_size()", "optimizer"),
+        ("p.data.add_(p.grad, alpha=-lr)", "optimizer"),
+        ("print(loss.grad_fn, opt.gradients, grad)", "other"),
         (None, "other"),
     ],
 )

@@ -17,16 +17,19 @@ def constant(value: float) -> Callable[[int, int], float]:
     return lambda rank, step: value
 
 
-def prepares_between_steps(second: int, utilization: float = 22.0, evaluation_s: float = 0.0) -> Snapshot:
+def prepares_between_steps(
+    second: int, utilization: float = 22.0, evaluation_s: float = 0.0, optimizes: bool = True
+) -> Snapshot:
     """A process without a loader; of 300 ms of a step, 220 belong to no phase."""
     metrics: tracked.Metrics = {
         "step_s": constant(0.3),
         "loss": tracked.CALM["loss"],
         "phase/forward": constant(0.02),
         "phase/backward": constant(0.05),
-        "phase/optimizer": constant(0.01),
         "phase/evaluation": constant(evaluation_s),
     }
+    if optimizes:
+        metrics |= {"phase/optimizer": constant(0.01)}
     devices = (samples.device(0, utilization_percent=utilization),)
     return tracked.single(second, {"loader": None}, metrics=metrics, devices=devices)
 
@@ -144,6 +147,7 @@ POSSIBLE: tuple[tuple[str, str, Scene, int], ...] = (
 )
 LOOK_ALIKES: tuple[tuple[str, str, Scene, int], ...] = (
     ("D01", "the GPU computes meanwhile", lambda second: prepares_between_steps(second, 96.0), 60),
+    ("D01", "the weights are updated by hand", lambda second: prepares_between_steps(second, optimizes=False), 60),
     ("D01", "an environment is played", plays_an_environment, 60),
     ("D01", "an environment is played, and its return only printed", prints_a_return, 60),
     ("D01", "a little bookkeeping between steps", lambda second: measures_between_steps(second, 0.03), 60),

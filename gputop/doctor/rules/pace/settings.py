@@ -106,8 +106,8 @@ E05 = Rule(
     confidences=("certain", "likely", "possible"),
     needs=("environment at launch (/proc/<pid>/environ)", "journal: settings", "the run's output"),
     threshold=(
-        "a variable or torch switch made for debugging, or a trace function of Python (warning), or a switch that disables a fast "
-        "path (info)",
+        "a variable or torch switch made for debugging, or a trace function of Python (warning), or a switch that disables a "
+        "fast path (info)",
         "without a journal: torch or Lightning prints that anomaly detection is on (likely)",
     ),
     mechanism=(
