@@ -345,6 +345,18 @@ PROGRAMS: tuple[Program, ...] = (
     Program(_case("cover-songs", ("J01", "nan_loss")), with_python("cover_songs")),
     # Each rank meets the other in a file named after its own pid. Stacks: init_process_group.
     Program(_case("radar-nowcast", ("G03",), acceptable=("G01", "G02")), with_python("radar_nowcast"), 2),
+    # The gradient of a table of 150000 words is averaged as a whole, for 512 rows. Stacks: all_reduce.
+    Program(_case("skip-gram", ("E06", "E09"), acceptable=("C16", "E11")), with_torchrun("skip_gram"), 2),
+    # A function that traces each line of Python was left in. Stacks: tracer; the printed rate is low.
+    Program(_case("chess-moves", ("E05",), acceptable=("D01",)), with_python("chess_moves")),
+    # Every 60 steps, all singular values of a kernel of 2200 probes. Printed lines pause; stacks: svdvals.
+    Program(_case("star-spectra", ("E07",)), with_python("star_spectra")),
+    # Each move stacks all places anew, and sorts the distances to them. The printed rate falls; stacks: stack, sort.
+    Program(_case("cave-explorer", ("E10",), acceptable=("H06", "E04")), with_python("cave_explorer")),
+    # The gradients of each fifth step are kept for a film at the end. The memory grows all the time.
+    Program(_case("beehive", ("H06",), acceptable=("E04", "H05")), with_python("beehive")),
+    # Pictures and labels are shuffled by two permutations. The printed loss stays at log(8).
+    Program(_case("bird-eggs", ("J03",)), with_python("bird_eggs")),
     # Two jobs take turns of 20 s: the other one is stopped by a signal.
     Program(_case("healthy-takes-turns"), ("bash", "takes_turns.sh")),
 )
