@@ -69,6 +69,18 @@ def test_a_model_that_was_worse_than_a_guess_has_learned_something(start: float,
     assert (judged(falling(EIGHT * start, EIGHT, 0.1), tmp_path) is not None) is found
 
 
+@pytest.mark.parametrize(("bump", "found"), [(0.04, True), (0.07, False)])
+def test_an_average_that_leaves_it_shows_that_something_moves(bump: float, found: bool, tmp_path: Path) -> None:
+    """One of the 32 averages of the course, of 32 losses each."""
+    course: Course = lambda share, rng: EIGHT * (1 + bump * (0.737 <= share <= 0.768) + rng.gauss(0, 0.001))  # noqa: E731
+    assert (judged(course, tmp_path, steps=10_000) is not None) is found
+
+
+@pytest.mark.parametrize(("noise", "found"), [(0.01, True), (0.1, False)])
+def test_a_mean_that_is_not_sure_says_nothing(noise: float, found: bool, tmp_path: Path) -> None:
+    assert (judged(at(EIGHT, noise), tmp_path, steps=1500, every=50) is not None) is found
+
+
 @pytest.mark.parametrize(
     ("course", "line"),
     [
