@@ -14,6 +14,9 @@ from gputop.tui.state.view import View
 ASK_EVERY_S = 3.0
 """A question or its answer may get lost: the sampler answers only the newest question."""
 
+AHEAD_SERIES_MOST = 16
+"""Metrics of all ranks together. On a slow machine, each takes 3 ms to take in (our choice)."""
+
 
 class StoredRuns:
     """Knows the stored runs of one screen. A replay has none: everything is in its recording."""
@@ -50,12 +53,14 @@ class StoredRuns:
     def questions_ahead(self, likely: Iterable[str], view: View) -> tuple[RunsQuestion | GpusQuestion, ...]:
         """Return what to ask so that these runs need no reading when they are chosen.
 
-        Nothing before the list is known: with the list, a long journal is read once, and is quick to read afterwards.
+        Nothing before the list is known: with the list, a long journal is read once, and is quick to read afterwards. No runs of
+        another machine, whose link may be slow, and none of many series, which take long to take in.
         """
-        if view.feed != "live" or not self._answered:
+        if view.feed != "live" or view.remote is not None or not self._answered:
             return ()
         streamed = {run.run_id for run in listed_runs(view.snapshot)}
-        stored = [run_id for run_id in likely if run_id not in streamed]
+        small = {run.run_id for run in self.listed if _series(run) <= AHEAD_SERIES_MOST}
+        stored = [run_id for run_id in likely if run_id in small - streamed]
         runs = tuple(run_id for run_id in stored if not self._has(run_id, view))
         gpus = tuple(run_id for run_id in stored if not self._has_gpus(run_id, view))
         return ((RunsQuestion(runs),) if runs else ()) + ((GpusQuestion(gpus),) if gpus else ())
@@ -108,3 +113,8 @@ class StoredRuns:
             ranks = (replace(rank, state="unheard") if rank.state in LIVE_STATES else rank for rank in last.ranks)
             last = self._last[run_id] = replace(last, state="unheard", ranks=tuple(ranks))
         return last
+
+
+def _series(run: Run) -> int:
+    """Return how many series of metrics a run has; in a list, only the first rank has values."""
+    return len(run.ranks) * max((len(rank.metrics) for rank in run.ranks), default=0)

@@ -214,6 +214,31 @@ async def test_a_run_that_was_read_ahead_is_not_drawn_before_it_is_chosen(monkey
         assert not drawn
 
 
+def with_series(number: int) -> Run:
+    run = stored(0)
+    return replace(run, ranks=(replace(run.ranks[0], metrics={f"metric {place}": 0.5 for place in range(number)}),))
+
+
+@pytest.mark.parametrize(
+    ("run", "changes", "asked"),
+    [
+        (with_series(16), {}, True),
+        (with_series(17), {}, False),
+        (replace(with_series(8), ranks=(with_series(8).ranks[0], replace(with_series(0).ranks[0], rank=1))), {}, True),
+        (replace(with_series(9), ranks=(with_series(9).ranks[0], replace(with_series(0).ranks[0], rank=1))), {}, False),
+        (with_series(1), {"remote": "node8"}, False),
+        (with_series(1), {"feed": "replay"}, False),
+    ],
+    ids=["few series", "many", "on two ranks", "many on two ranks", "of another machine", "of a recording"],
+)
+def test_only_small_runs_of_this_machine_are_read_ahead(run: Run, changes: dict[str, object], asked: bool) -> None:
+    runs, view = StoredRuns(), view_of(**changes)
+    assert runs.questions_ahead(["old-0"], view) == ()
+    runs.take(RunsAnswer(RunsQuestion(), (run,)), view.history)
+    expected = (RunsQuestion(("old-0",)), GpusQuestion(("old-0",)))
+    assert runs.questions_ahead(["old-0", "run-1", "unknown"], view) == (expected if asked else ())
+
+
 def test_gpus_that_the_history_has_forgotten_are_asked_for_again() -> None:
     view = view_of()
     runs = StoredRuns()
