@@ -53,8 +53,8 @@ class StoredRuns:
     def questions_ahead(self, likely: Iterable[str], view: View) -> tuple[RunsQuestion | GpusQuestion, ...]:
         """Return what to ask so that these runs need no reading when they are chosen.
 
-        Nothing before the list is known: with the list, a long journal is read once, and is quick to read afterwards. No runs of
-        another machine, whose link may be slow, and none of many series, which take long to take in.
+        Nothing before the list is known: with the list, a long journal is read once, and is quick to read afterwards. Nothing
+        of another machine, whose link may be slow, nor of runs with many series, which take long to take in.
         """
         if view.feed != "live" or view.remote is not None or not self._answered:
             return ()

@@ -98,7 +98,10 @@ def test_other_losses_are_left_alone(course: Course, line: str, tmp_path: Path) 
     assert judged(course, tmp_path, line=line) is None
 
 
-def test_what_was_seen_from_the_middle_on_is_left_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("first", "found"), [(40, True), (60, False), (5000, False)])
+def test_what_was_seen_from_the_middle_on_is_left_alone(first: int, found: bool, tmp_path: Path) -> None:
+    rng = random.Random(3)
     log = tmp_path / "train.log"
-    log.write_text("".join(f"step {step} loss {EIGHT:.4f}\n" for step in range(5000, 7000, 10)))
-    assert not any("guess" in item.title for item in explain_logs([str(log)])[0])
+    lines = (f"step {step} loss {at(EIGHT)(0.0, rng):.4f}\n" for step in range(first, first + 2000, 10))
+    log.write_text("".join(lines))
+    assert any("guess" in item.title for item in explain_logs([str(log)])[0]) is found
