@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
 from gputop.process import Ancestor, ProcessRank, ProcessRun, Repeated
+from gputop.untracked import followed
 from gputop.untracked.alike import Repeats
 from gputop.untracked.connections import connected
+from tests.patience import DEADLINE_S
 from tests.real_processes import IDLE, Processes
 
 LOSSES = [2.3456 - step / 1000 for step in range(60)]
@@ -92,3 +95,25 @@ def test_ranks_are_connected_where_they_would_meet(processes: Processes) -> None
     elsewhere, _ = processes.ready(code, MASTER_PORT="1")
     beside, _ = processes.ready(IDLE, MASTER_PORT="1")
     assert connected(run_of(beside.pid, elsewhere.pid)) is False
+
+
+def test_ranks_that_listen_count_as_apart_once_nobody_has_come_for_a_minute(
+    processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, _ = processes.ready(f"{LISTENS}idle()")
+    alone, _ = processes.ready(IDLE)
+    run = run_of(first.pid, alone.pid)
+    monkeypatch.setattr(followed, "next_search_s", lambda *_: 0.0)
+    item = followed.FollowedRun("a")
+    try:
+        item.ask(run, ())
+        item.wait(DEADLINE_S)
+        assert item.connected is None
+        monkeypatch.setattr(followed, "SETTLED_S", 0.0)
+        end = time.monotonic() + DEADLINE_S
+        while item.connected is None and time.monotonic() < end:
+            item.ask(run, ())
+            time.sleep(0.02)
+        assert item.connected is False
+    finally:
+        item.end(dropped=True)
