@@ -199,6 +199,26 @@ async def test_runs_that_the_next_key_may_choose_are_read_before_it_is_pressed(m
         assert app.asked == []
 
 
+async def test_nothing_is_asked_ahead_while_the_chosen_run_is_being_read() -> None:
+    """The sampler answers only the newest question."""
+    screen = RunScreen("run-1")
+    app = AskingApp(screen)
+    async with app.run_test(size=(160, 50)) as pilot:
+        await settle(pilot)
+        answer_everything(screen, app)
+        await pilot.press("down", "down")
+        await settle(pilot)
+        assert app.asked[-2:] == [RunsQuestion(("old-1",)), GpusQuestion(("old-1",))]
+        asked = list(app.asked)
+        app.give(app.view)
+        await settle(pilot)
+        assert app.asked == asked
+        answer_everything(screen, app)
+        app.give(app.view)
+        await settle(pilot)
+        assert RunsQuestion(("old-2",)) in app.asked or RunsQuestion(("old-2", "old-0")) in app.asked
+
+
 async def test_a_run_that_was_read_ahead_is_not_drawn_before_it_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = RunScreen("run-1")
     app = AskingApp(screen)
