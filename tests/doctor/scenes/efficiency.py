@@ -100,6 +100,12 @@ def traced_by_python(second):
     return single(second, {"settings": {"tracer": "__main__.tracer"}})
 
 
+def runs_under_a_profiler(second):
+    shot = single(second, {})
+    command = ("python", "-u", "-m", "cProfile", "-o", "out.prof", "train.py")
+    return replace(shot, processes=tuple(replace(process, command=command) for process in shot.processes))
+
+
 def p2p_disabled(second):
     def without_p2p(n):
         process = rank(n, use(n), world=4, second=second)
@@ -269,6 +275,7 @@ FAULTS = (
     ("E05", "switches of a search", debug_flags, 12),
     ("E05", "anomaly detection", anomaly_detection, 12),
     ("E05", "a trace function of Python", traced_by_python, 12),
+    ("E05", "a profiler runs the script", runs_under_a_profiler, 12),
     ("E05", "P2P switched off", p2p_disabled, 12),
     ("E06", "communication", communication, 20),
     ("E07", "slow checkpoints", slow_checkpoints, 90),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import PurePath
 
+from gputop.command_line import script_words
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.facts.ddp import divides_models
@@ -52,6 +54,10 @@ SWITCHES = (
     Switch("NCCL_IB_DISABLE", _on, False, "machines exchange data without InfiniBand"),
 )
 """``slows``: a debugging switch that slows every run. The other switches may be intentional (docs/rules.md#e05)."""
+_TRACERS = frozenset(
+    ("cProfile", "profile", "trace", "pdb", "coverage", "kernprof", "line_profiler", "memory_profiler", "viztracer")
+)
+"""What Python calls for each line or function of the script that it runs. Others only look now and then."""
 _NO_TRACER = "sys.settrace(None)  # or start the script without its debugger, profiler or measurement of coverage"
 _OF_COLLECTIVES = ("TORCH_DISTRIBUTED", "TORCH_NCCL", "NCCL_")
 
@@ -64,17 +70,22 @@ def left_on(evidence: Evidence, group: RankGroup) -> Judgement:
         return None
     found = _in_environment(group)
     inside = _in_torch(group)
-    if not found and not inside and match is None:
+    tracers = _above(group)
+    if not found and not inside and not tracers and match is None:
         return None
-    slows = any(switch.slows for switch, _ in found) or any(severe for _, _, severe in inside) or match is not None
+    slows = any(switch.slows for switch, _ in found) or any(severe for _, _, severe in inside)
+    slows = slows or bool(tracers) or match is not None
     facts = [Fact(f"{switch.name}={value}: {switch.effect}", value, "/proc/<pid>/environ") for switch, value in found]
     facts += [Fact(text, True, "journal: settings") for text, _, _ in inside]
+    facts += [Fact(f"{name} runs the script: Python calls it again and again", name, "/proc/<pid>/cmdline") for name in tracers]
     facts += [quoted(match)] if match is not None else []
     names = [switch.name for switch, _ in found] + [fix.partition("(")[0].rpartition(".")[2] for _, fix, _ in inside]
     lines = []
     if found:
         lines.append(f"unset {' '.join(dict.fromkeys(switch.name for switch, _ in found))}; {fixes.own_command(group)}")
     lines += [fix for _, fix, _ in inside]
+    names += tracers
+    lines += [f"# start the script without {name}" for name in tracers]
     if match is not None:
         names.append("anomaly detection")
         lines += filter(None, [fix_of(match)])
@@ -83,7 +94,7 @@ def left_on(evidence: Evidence, group: RankGroup) -> Judgement:
         "E05",
         "warning" if slows else "info",
         # Determinism is usually requested on purpose. What is printed may hold for some steps only.
-        "likely" if match is not None and not found else "certain" if found or slows else "possible",
+        "likely" if match is not None and not found and not tracers else "certain" if found or slows else "possible",
         f"Left on from debugging: {', '.join(names[:2])}{f' and {len(names) - 2} more' if len(names) > 2 else ''}"
         if slows
         else f"Switched off or limited: {', '.join(names[:3])}",
@@ -104,10 +115,11 @@ E05 = Rule(
     title="Debug switches are on",
     severities=("warning", "info"),
     confidences=("certain", "likely", "possible"),
-    needs=("environment at launch (/proc/<pid>/environ)", "journal: settings", "the run's output"),
+    needs=("environment at launch (/proc/<pid>/environ)", "/proc/<pid>/cmdline", "journal: settings", "the run's output"),
     threshold=(
         "a variable or torch switch made for debugging, or a trace function of Python (warning), or a switch that disables a "
         "fast path (info)",
+        "a command line that runs the script under a debugger, a profiler or coverage (warning)",
         "without a journal: torch or Lightning prints that anomaly detection is on (likely)",
     ),
     mechanism=(
@@ -141,6 +153,13 @@ def _in_environment(group: RankGroup) -> list[tuple[Switch, str]]:
             continue
         found.append((switch, fixes.shell_join((value,))))
     return found
+
+
+def _above(group: RankGroup) -> list[str]:
+    """Return the names of the debuggers, profilers and the like that run the script, by their command lines."""
+    words = (script_words(process.command) for process in group.processes)
+    programs = (item[1] if item[0] == "-m" and len(item) > 1 else PurePath(item[0]).name for item in words if item)
+    return sorted(_TRACERS.intersection(programs))
 
 
 def _in_torch(group: RankGroup) -> list[tuple[str, str, bool]]:

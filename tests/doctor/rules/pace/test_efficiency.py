@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
+from dataclasses import replace
+
 import pytest
 
 from gputop.doctor.evidence import windows
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.history.points import PointSeries
+from gputop.snapshot import Snapshot
 from tests.doctor.rules.judged import assert_first, assert_silent
+from tests.doctor.scenes import efficiency
 from tests.doctor.scenes.base import ids, play
 from tests.doctor.scenes.efficiency import FAULTS, HEALTHY, LOOK_ALIKES, POSSIBLE, item_in_each_step
 
@@ -32,6 +37,7 @@ TOLD = {
     ),
     "anomaly detection": ("warning", "certain", "every forward pass records its stack", "set_detect_anomaly(False)"),
     "a trace function of Python": ("warning", "certain", "Python calls __main__.tracer for each line", "sys.settrace(None)"),
+    "a profiler runs the script": ("warning", "certain", "cProfile runs the script", "without cProfile"),
     "P2P switched off": ("info", "certain", "NCCL_P2P_DISABLE=1", "unset NCCL_P2P_DISABLE; "),
     "communication": (
         "warning",
@@ -131,3 +137,24 @@ def test_stalls_are_regular_by_their_distances():
     assert windows.regular((50, 100, 150, 201), 0.1)
     assert not windows.regular((50, 61, 150, 201), 0.1)
     assert not windows.regular((50, 100), 0.1)
+
+
+@pytest.mark.parametrize(
+    ("command", "found"),
+    [
+        ("/usr/bin/python3.11 /home/ada/.venv/bin/coverage run train.py", True),
+        ("/home/ada/.venv/bin/kernprof -l train.py", True),
+        ("python -m pdb -c continue train.py", True),
+        ("python -m scalene train.py", False),
+        ("python profile.py --trace", False),
+        ("python -m train trace", False),
+        ("python -c 'import cProfile'", False),
+    ],
+)
+def test_what_runs_the_script_is_known_by_its_command(command: str, found: bool) -> None:
+    def scene(second: int) -> Snapshot:
+        shot = efficiency.single(second, {})
+        words = tuple(shlex.split(command))
+        return replace(shot, processes=tuple(replace(process, command=words) for process in shot.processes))
+
+    assert ("E05" in ids(play(scene, 12)[-1])) is found
