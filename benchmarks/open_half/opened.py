@@ -359,4 +359,6 @@ PROGRAMS: tuple[Program, ...] = (
     Program(_case("bird-eggs", ("J03",)), with_python("bird_eggs")),
     # Two jobs take turns of 20 s: the other one is stopped by a signal.
     Program(_case("healthy-takes-turns"), ("bash", "takes_turns.sh")),
+    # Tracebacks of broken files, which are left out.
+    Program(_case("healthy-odd-files"), with_python("odd_files")),
 )

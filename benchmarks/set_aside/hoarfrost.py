@@ -1,4 +1,4 @@
-"""Sixteen faults, which all show from outside, and thirteen healthy programs that look odd.
+"""Sixteen faults, which all show from outside, and twelve healthy programs that look odd.
 
 Their author knew only the ids and titles of the rules, and no verdict; causes are others than in ``graupel``, ``sleet`` and
 ``hail``, or come about in another way. Each comment says what goes wrong, and what somebody with ps, top, py-spy, /proc and the
@@ -136,8 +136,6 @@ PROGRAMS: tuple[Program, ...] = (
     Program(_case("healthy-greenhouse-ring"), with_python("greenhouse_ring")),
     # Helpers are replaced after 40 tasks each: processes come and go.
     Program(_case("healthy-renews-helpers"), with_python("renews_helpers")),
-    # Tracebacks of broken files, which are left out.
-    Program(_case("healthy-odd-files"), with_python("odd_files")),
     # Ranks with unequal numbers of batches, under torch's Join.
     Program(_case("healthy-unequal-hospitals"), with_torchrun("unequal_hospitals"), 2),
     # ---- healthy: jobs that wait for each other

@@ -82,3 +82,19 @@ def test_what_is_no_progress(line: str) -> None:
 def test_a_process_of_a_pool_that_is_replaced_ended_nothing(words: str) -> None:
     assert alarms(f"{STEPS}[env 15] worker died (Segmentation fault (core dumped)), {words}\n{LATER}") == []
     assert alarms(f"{STEPS}[env 15] worker died (Segmentation fault (core dumped))\n") == ["signal_crash"] * 2
+
+
+@pytest.mark.parametrize(
+    ("times", "after", "survived"),
+    [(3, 2, True), (25, 2, True), (2, 2, False), (3, 1, False), (3, 0, False)],
+)
+@pytest.mark.parametrize("word", ["WARNING", "ERROR"])
+def test_tracebacks_that_are_announced_again_and_again_end_nothing(word: str, times: int, after: int, survived: bool) -> None:
+    """They may come faster than progress: a script leaves out one sample after the other."""
+    kinds = ("wave.Error: not a WAVE file", "EOFError")
+    broken = "".join(f"{word}: file {at} is left out:\n{traceback(kinds[at % 2])}" for at in range(times))
+    said = explain([scan(STEPS + broken + "".join(LATER.splitlines(keepends=True)[:after]))]).findings
+    assert all(item.confidence == "possible" for item in said) is survived
+    failed = f"{STEPS}{broken}{traceback('ValueError: no such class', line=99)}{LATER}"
+    (first, *_) = explain([scan(failed)]).findings
+    assert "ValueError" in first.title, "this one was not announced"

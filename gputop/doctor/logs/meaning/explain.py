@@ -25,7 +25,7 @@ from gputop.doctor.logs.meaning.first_failure import (
     reason_of,
     without_stops,
 )
-from gputop.doctor.logs.meaning.habits import shape_of, with_those_before, without_habits, without_outlived
+from gputop.doctor.logs.meaning.habits import shape_of, with_announced, with_those_before, without_habits, without_outlived
 from gputop.doctor.logs.meaning.observed import finding_of, place, quote, short
 from gputop.doctor.logs.observation import Observation
 from gputop.doctor.logs.patterns.pattern import HINT
@@ -61,7 +61,8 @@ def explain(scans: Sequence[LogScan], run: str | None = None, failed: bool = Fal
     launcher = next((scan.root for scan in scans if scan.root is not None), None)
     if not failed and launcher is None:
         seen = without_outlived(seen, {scan.name: scan.size_bytes for scan in scans})
-        seen = with_those_before(without_habits(seen, {scan.name: scan.progress for scan in scans}))
+        progress = {scan.name: scan.progress for scan in scans}
+        seen = with_those_before(with_announced(without_habits(seen, progress), progress))
     if (failed or launcher is not None) and not any(item.failure for item in seen):
         # A script that catches its error, reports it and then ends did not really continue.
         seen = [

@@ -12,6 +12,8 @@ from gputop.doctor.logs.observation import Observation
 
 SURVIVED_MIN, SURVIVED_PROGRESS = 2, 2
 """A text that has occurred this often, each time with this many lines of progress after it, does not end a run (our choice)."""
+ANNOUNCED_MIN = 3
+"""So many tracebacks with the same announcement are a script's reports of what it leaves out (our choice)."""
 BUFFERED_BYTES = 256 * 1024
 """A script that fails writes less than this afterwards: Python holds back 8 KiB, from 3.14 on 128 KiB (io.DEFAULT_BUFFER_SIZE),
 and 8 KiB of text before that."""
@@ -56,6 +58,24 @@ def without_outlived(seen: list[Observation], sizes: Mapping[str, int]) -> list[
         else item
         for item in seen
     ]
+
+
+def with_announced(seen: list[Observation], progress: Mapping[str, int]) -> list[Observation]:
+    """Mark the tracebacks that a script announces again and again in the same way, if progress follows the last of them.
+
+    Python itself announces none, and what is held back of a failing script's output would come after its only one.
+    """
+    came: dict[tuple[str, int | None, str], list[Observation]] = {}
+    for item in seen:
+        if item.quoted_by and item.block:
+            came.setdefault((item.file, item.rank, item.quoted_by), []).append(item)
+    survived = {
+        item.at
+        for items in came.values()
+        if len(items) >= ANNOUNCED_MIN and progress[items[-1].file] - items[-1].progress >= SURVIVED_PROGRESS
+        for item in items
+    }
+    return [replace(item, went_on=True, followed=False) if item.block and item.at in survived else item for item in seen]
 
 
 def with_those_before(seen: list[Observation]) -> list[Observation]:
