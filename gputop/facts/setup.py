@@ -52,9 +52,8 @@ class Settings(Record):
     autocast = flag("Whether autocast was on in a forward pass.", null=True)
     threads = whole("Threads per operation on the CPU.", null=True)
     profiler = flag("Whether autograd's profiler is on.", null=True)
-    tracer = any_text(
-        "What Python calls for each line or function: a debugger, profiler or coverage.", null=True, optional=True
-    )
+    tracer = any_text("What Python calls for each line, such as coverage; null if nothing.", null=True, optional=True)
+    call_profiler = any_text("What Python calls for each call, such as cProfile; null if nothing.", null=True, optional=True)
     seed = whole("The seed of the random numbers on the CPU; null if the script has set none.", null=True, optional=True)
 
 

@@ -100,6 +100,10 @@ def traced_by_python(second):
     return single(second, {"settings": {"tracer": "__main__.tracer"}})
 
 
+def profiles_each_call(second):
+    return single(second, {"settings": {"call_profiler": "cProfile.Profile"}})
+
+
 def runs_under_a_profiler(second):
     shot = single(second, {})
     command = ("python", "-u", "-m", "cProfile", "-o", "out.prof", "train.py")
@@ -275,6 +279,7 @@ FAULTS = (
     ("E05", "switches of a search", debug_flags, 12),
     ("E05", "anomaly detection", anomaly_detection, 12),
     ("E05", "a trace function of Python", traced_by_python, 12),
+    ("E05", "a profiler of Python's calls", profiles_each_call, 12),
     ("E05", "a profiler runs the script", runs_under_a_profiler, 12),
     ("E05", "P2P switched off", p2p_disabled, 12),
     ("E06", "communication", communication, 20),

@@ -251,6 +251,7 @@ def test_settings_environment_layers_and_garbage(home: Home) -> None:
         "threads": 1,
         "profiler": False,
         "tracer": None,
+        "call_profiler": None,
         "seed": 0,
     }
     assert facts["environment"] == {

@@ -12,7 +12,8 @@ import pytest
 
 from gputop.tracking.auto.readings import settings
 
-traced = settings._tracer  # the whole of the settings needs torch, whose start takes seconds
+READ: dict[Any, Any] = {sys.settrace: settings._tracer, sys.setprofile: settings._profiler}
+"""The whole of the settings needs torch, whose start takes seconds."""
 
 
 def tracer(frame: FrameType, event: str, argument: Any) -> None:
@@ -40,26 +41,32 @@ def as_before() -> Iterator[None]:
     ("given", "name"), [(tracer, "tracer"), (Debugger().trace, "Debugger.trace"), (Debugger(), "Debugger")], ids=str
 )
 @pytest.mark.parametrize("begin", [sys.settrace, sys.setprofile])
-def test_it_is_named_as_python_does(begin: Any, given: Any, name: str) -> None:
-    assert traced() is None
+def test_it_is_named_as_python_does(begin: Any, given: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "monitoring", None, raising=False)
+    assert READ[begin]() is None
     begin(given)
-    found = traced()
+    found = {other: read() for other, read in READ.items()}
     begin(None)
-    assert found == f"{__name__}.{name}"
+    assert found.pop(begin) == f"{__name__}.{name}"
+    assert list(found.values()) == [None]
 
 
 def test_a_profiler_of_python_is_named() -> None:
     with cProfile.Profile():
-        found = traced()
-    assert found == "cProfile.Profile"
+        found = settings._profiler()
+    assert found in ("cProfile.Profile", "cProfile")  # before Python 3.12, and from then on
 
 
-@pytest.mark.parametrize(("number", "found"), [(0, "debugpy"), (1, "debugpy"), (2, "debugpy"), (3, None), (5, None)])
-def test_what_monitors_by_the_means_of_later_pythons_is_named(
-    number: int, found: str | None, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("number", "events", "found"),
+    [(2, 4, "scalpel"), (2, 0, None), (0, 4, None), (1, 4, None)],
+    ids=["a profiler", "one that does not listen", "a debugger", "coverage"],
+)
+def test_a_profiler_that_monitors_is_named(
+    number: int, events: int, found: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys, "gettrace", lambda: None)
-    monkeypatch.setattr(sys, "getprofile", lambda: None)
-    tools = SimpleNamespace(get_tool=lambda place: "debugpy" if place == number else None)
+    tools = SimpleNamespace(
+        get_tool=lambda place: "scalpel" if place == number else None, get_events=lambda place: events if place == number else 0
+    )
     monkeypatch.setattr(sys, "monitoring", tools, raising=False)
-    assert traced() == found
+    assert settings._profiler() == found

@@ -58,7 +58,6 @@ _TRACERS = frozenset(
     ("cProfile", "profile", "trace", "pdb", "coverage", "kernprof", "line_profiler", "memory_profiler", "viztracer")
 )
 """What Python calls for each line or function of the script that it runs. Others only look now and then."""
-_NO_TRACER = "sys.settrace(None)  # or start the script without its debugger, profiler or measurement of coverage"
 _OF_COLLECTIVES = ("TORCH_DISTRIBUTED", "TORCH_NCCL", "NCCL_")
 
 
@@ -117,8 +116,8 @@ E05 = Rule(
     confidences=("certain", "likely", "possible"),
     needs=("environment at launch (/proc/<pid>/environ)", "/proc/<pid>/cmdline", "journal: settings", "the run's output"),
     threshold=(
-        "a variable or torch switch made for debugging, or a trace function of Python (warning), or a switch that disables a "
-        "fast path (info)",
+        "a variable or torch switch made for debugging, or a function that Python calls for each line or call (warning), or a "
+        "switch that disables a fast path (info)",
         "a command line that runs the script under a debugger, a profiler or coverage (warning)",
         "without a journal: torch or Lightning prints that anomaly detection is on (likely)",
     ),
@@ -177,9 +176,12 @@ def _in_torch(group: RankGroup) -> list[tuple[str, str, bool]]:
             found.append(
                 (text, "profile(schedule=torch.profiler.schedule(wait=1, warmup=1, active=3))  # a few steps only", True)
             )
-        if fact.tracer:
-            text = f"Python calls {fact.tracer} for each line or function"
-            found.append((text, _NO_TRACER, True))
+        if fact.tracer and not _above(group):
+            text = f"Python calls {fact.tracer} for each line"
+            found.append((text, "sys.settrace(None)  # or start the script without its debugger or coverage", True))
+        if fact.call_profiler and not fact.profiler and not _above(group):
+            text = f"Python calls {fact.call_profiler} for each call of a function"
+            found.append((text, "sys.setprofile(None)  # or start the script without its profiler", True))
         if fact.deterministic:
             text = "deterministic algorithms are on: torch chooses slower kernels"
             found.append((text, "torch.use_deterministic_algorithms(False)  # and cudnn.deterministic = False", False))

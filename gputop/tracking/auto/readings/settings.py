@@ -21,8 +21,8 @@ _AUTOCASTS = ("fp16", "bf16", "fp8")
 SEEDS = 1 << 32
 """Scripts set seeds below this limit, which is numpy's; torch's own have 64 bits."""
 
-_TRACING_TOOLS = range(3)
-"""The ids that ``sys.monitoring`` reserves for debuggers, coverage and profilers."""
+_PROFILER = 2
+"""``sys.monitoring``'s id of profilers. Debuggers and coverage have others; they switch events off where they have been."""
 
 _launched: str | None = None
 _launch_read = False
@@ -49,19 +49,27 @@ def settings(torch: Any, autocast: bool) -> dict[str, Any]:
         threads=_read(torch.get_num_threads),
         profiler=_read(torch.autograd._profiler_enabled),
         tracer=_read(_tracer),
+        call_profiler=_read(_profiler),
         seed=_read(lambda: _chosen_seed(torch)),
     )
 
 
 def _tracer() -> str | None:
-    """Return the name of what traces this thread, as "coverage.tracer.CTracer"; None if nothing does."""
+    """Return the name of the trace function of this thread, as "coverage.tracer.CTracer"; None if it has none."""
+    return _name_of(sys.gettrace())
+
+
+def _profiler() -> str | None:
+    """Return the name of what profiles the functions that this thread calls; None if nothing does."""
     monitoring: Any = getattr(sys, "monitoring", None)  # from Python 3.12 on
-    for found in (sys.gettrace(), sys.getprofile()):
-        if found is not None:
-            named: Any = found if isinstance(found, FunctionType | MethodType) else type(found)
-            return f"{named.__module__}.{named.__qualname__}"
-    tools = [monitoring.get_tool(number) for number in _TRACING_TOOLS] if monitoring is not None else []
-    return next((str(tool) for tool in tools if tool is not None), None)
+    if monitoring is not None and monitoring.get_tool(_PROFILER) and monitoring.get_events(_PROFILER):
+        return str(monitoring.get_tool(_PROFILER))
+    return _name_of(sys.getprofile())
+
+
+def _name_of(found: object) -> str | None:
+    named: Any = found if isinstance(found, FunctionType | MethodType) else type(found)
+    return None if found is None else f"{named.__module__}.{named.__qualname__}"
 
 
 def _chosen_seed(torch: Any) -> int | None:

@@ -37,6 +37,7 @@ TOLD = {
     ),
     "anomaly detection": ("warning", "certain", "every forward pass records its stack", "set_detect_anomaly(False)"),
     "a trace function of Python": ("warning", "certain", "Python calls __main__.tracer for each line", "sys.settrace(None)"),
+    "a profiler of Python's calls": ("warning", "certain", "for each call of a function", "sys.setprofile(None)"),
     "a profiler runs the script": ("warning", "certain", "cProfile runs the script", "without cProfile"),
     "P2P switched off": ("info", "certain", "NCCL_P2P_DISABLE=1", "unset NCCL_P2P_DISABLE; "),
     "communication": (
