@@ -17,6 +17,8 @@ DEAD_STATES = ("X", "Z")
 """Process states of a process that has ended, though the driver may still hold its memory."""
 WORKER_NAME = "pt_data_worker"
 """What torch calls the worker processes of a DataLoader."""
+GROUP_THREADS = ("pt_nccl_watchdg", "pt_gloo_runloop", "NCCL Service", "NCCL Progress", "NCCL RAS")
+"""How the names of threads begin that NCCL and gloo start in a process group, also in one of a single rank."""
 RAY_DAEMON = "raylet"
 NUMBERS_BY_LAUNCHER = {
     "srun": (("SLURM_PROCID",), ("SLURM_LOCALID",), ("SLURM_NTASKS", "SLURM_NPROCS"), ()),

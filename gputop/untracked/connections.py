@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from gputop.groups import GROUP_THREADS
 from gputop.process import ProcessRun
 from gputop.sources.host import procfs, procfs_activity
 
@@ -29,8 +30,8 @@ class Socket(NamedTuple):
 def connected(run: ProcessRun, *, settled: bool = False) -> bool | None:
     """Return whether a rank holds a TCP socket to another process of the run, or to the port where they meet.
 
-    None if that is unknown: a process is gone, another user's or in another network, or a rank listens, so that others may
-    come. They no longer do once the run is ``settled``; a world of one listens, too.
+    None if that is unknown: a process is gone, another user's or in another network, or a rank still listens. A rank with a
+    process group listens, too, if it is alone in it: once the run is ``settled``, that counts as not connected.
     """
     pids = [rank.pid for rank in run.ranks]
     held = {pid: procfs_activity.read_sockets(pid) for pid in pids}
@@ -45,7 +46,8 @@ def connected(run: ProcessRun, *, settled: bool = False) -> bool | None:
     own = {pid: [table[name] for name in names if name in table] for pid, names in held.items()}
     if any(meets_at & {item.port, item.peer} for pid in pids for item in own[pid]) or _meet(own, pids):
         return True
-    waits = not settled and any(item.peer == _NO_PEER for pid in pids for item in own[pid])
+    listening = [pid for pid in pids if any(item.peer == _NO_PEER for item in own[pid])]
+    waits = bool(listening) and not (settled and all(map(_has_group, listening)))
     return None if not readable or waits else False
 
 
@@ -65,6 +67,12 @@ def _meeting_port(pid: int) -> int | None:
     except OSError:
         return None
     return int(port) if port.isascii() and port.isdigit() and len(port) <= _PORT_DIGITS else None
+
+
+def _has_group(pid: int) -> bool:
+    """Return whether NCCL or gloo has started threads in a process."""
+    names = (procfs.read_thread_name(pid, thread) for thread in procfs.list_threads(pid))
+    return any(name is not None and name.startswith(GROUP_THREADS) for name in names)
 
 
 def _is_readable(pid: int) -> bool:

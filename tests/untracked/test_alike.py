@@ -17,6 +17,9 @@ from tests.real_processes import IDLE, Processes
 LOSSES = [2.3456 - step / 1000 for step in range(60)]
 LISTENS = "import socket; s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen(); say(s.getsockname()[1]); "
 
+GROUPED = "import ctypes; ctypes.CDLL(None).prctl(15, b'pt_gloo_runloop'); "
+"""As gloo names a thread of its own (PR_SET_NAME)."""
+
 
 @pytest.fixture
 def processes(tmp_path: Path) -> object:
@@ -77,7 +80,11 @@ def test_ranks_are_connected_by_a_socket_between_them(processes: Processes) -> N
     assert connected(run_of(first.pid, second.pid)) is True
     assert connected(run_of(alone.pid, beside.pid)) is False
     assert connected(run_of(first.pid, alone.pid)) is None, "another rank may still connect to one that listens"
-    assert connected(run_of(first.pid, alone.pid), settled=True) is False, "none has come"
+    assert connected(run_of(first.pid, alone.pid), settled=True) is None, "it has no process group: it may serve something"
+    grouped, _ = processes.ready(f"{GROUPED}{LISTENS}idle()")
+    assert connected(run_of(grouped.pid, alone.pid)) is None
+    assert connected(run_of(grouped.pid, alone.pid), settled=True) is False, "none has come"
+    assert connected(run_of(grouped.pid, first.pid), settled=True) is None, "not all that listen have one"
     assert connected(run_of(first.pid, second.pid), settled=True) is True
     assert connected(run_of(alone.pid, 2**22), settled=True) is None
     assert connected(run_of(alone.pid, 2**22)) is None, "nothing is known about a process that has ended"
@@ -100,7 +107,7 @@ def test_ranks_are_connected_where_they_would_meet(processes: Processes) -> None
 def test_ranks_that_listen_count_as_apart_once_nobody_has_come_for_a_minute(
     processes: Processes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first, _ = processes.ready(f"{LISTENS}idle()")
+    first, _ = processes.ready(f"{GROUPED}{LISTENS}idle()")
     alone, _ = processes.ready(IDLE)
     run = run_of(first.pid, alone.pid)
     monkeypatch.setattr(followed, "next_search_s", lambda *_: 0.0)

@@ -5,8 +5,6 @@ Ranks that are connected may print equal losses because they average them before
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings.finding import Fact
@@ -15,13 +13,13 @@ from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.equal_losses import VALUES_MIN, printed_alike, process_run
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
 from gputop.doctor.rules.support.shared import has_group_threads
-from gputop.process import Process
 
 HOLD_S = 10.0
-GROUPED_S = 90.0
-"""Ranks with a process group are judged from this age on: a group needs connections, but they may not have been read yet."""
+GROUPED_HOLD_S = 60.0
+"""Ranks with threads of a process group are named only after this time: their sockets may have been read before they connected
+(our choice)."""
 _NO_GROUP = "never calls init_process_group"
-_OTHER_VALUES = "passes other values to init_process_group, such as the defaults of its own options"
+_OTHER_VALUES = "seems to pass other values to init_process_group, such as the defaults of its own options"
 _MPI = ("mpirun", "srun")
 """What these start may be connected by shared memory, of which nothing shows."""
 
@@ -38,8 +36,6 @@ def separate_worlds(evidence: Evidence, group: RankGroup) -> Judgement:
     if len(processes) < size or any("threads" in process.hidden for process in processes):
         return None
     grouped = any(map(has_group_threads, processes))
-    if grouped and not _are_settled(evidence, processes):
-        return None
     if evidence.communicators(group) or not evidence.is_warm(group):
         return None
     alike = printed_alike(evidence, group)
@@ -51,7 +47,7 @@ def separate_worlds(evidence: Evidence, group: RankGroup) -> Judgement:
             False,
             "/proc/<pid>/fd, net/tcp",
         ),
-        Fact("threads of NCCL or gloo run in them: each may have a group of its own", 1, "/proc/<pid>/task")
+        Fact("threads of NCCL or gloo run in some or all of them: each may have a group of its own", 1, "/proc/<pid>/task")
         if grouped
         else Fact("no thread of NCCL or gloo runs in them", 0, "/proc/<pid>/task"),
         *([Fact(alike.text, alike.values, alike.source)] if alike is not None else []),
@@ -71,14 +67,7 @@ def separate_worlds(evidence: Evidence, group: RankGroup) -> Judgement:
         _BY_ENVIRONMENT if grouped else _WRAP_CPU if group.virtual or not group.used else _WRAP,
         "The ranks are independent on purpose, or exchange gradients in another way, such as through files.",
     )
-    return Suspicion(finding, HOLD_S)
-
-
-def _are_settled(evidence: Evidence, processes: Sequence[Process]) -> bool:
-    """Return whether the ranks are old enough for their sockets to have been read after they made their process groups."""
-    now = evidence.snapshot
-    begun = [process.started_at for process in processes]
-    return now is not None and all(began is not None and now.time - began >= GROUPED_S for began in begun)
+    return Suspicion(finding, GROUPED_HOLD_S if grouped else HOLD_S)
 
 
 def same_losses(evidence: Evidence, group: RankGroup) -> Judgement:
@@ -116,7 +105,7 @@ dist.init_process_group("nccl")
 model = DDP(model.to(local_rank), device_ids=[local_rank])
 sampler = DistributedSampler(dataset)  # and each rank reads its own part"""
 _BY_ENVIRONMENT = """\
-dist.init_process_group("nccl")  # without rank, world_size and init_method: it takes those of the launcher
+dist.init_process_group(backend)  # without rank, world_size and init_method: they come from the launcher
 print(dist.get_rank(), "of", dist.get_world_size())"""
 _WRAP_CPU = """\
 dist.init_process_group("gloo")

@@ -11,7 +11,7 @@ from gputop.doctor.facts.ddp import divides_models, exchanges, has_engine, passe
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact
-from gputop.doctor.rules.ddp.alike import GROUPED_S, separate_worlds
+from gputop.doctor.rules.ddp.alike import GROUPED_HOLD_S, separate_worlds
 from gputop.doctor.rules.ddp.by_hand import divides_by_hand, equal_losses
 from gputop.doctor.rules.ddp.on_purpose import may_be_meant, settings_differ
 from gputop.doctor.rules.ddp.variables import goes_unused, goes_without, learns_later
@@ -306,7 +306,7 @@ C03 = Rule(
         f"no rank has a process group, and {VALUES_MIN} losses or more are equal on all",
         "untracked, ranks that train and are connected neither to each other nor to where they would meet: certain if they "
         f"print equal losses for {VALUES_MIN} values or more, otherwise possible; also with a process group, after "
-        f"{GROUPED_S:g} s (possible)",
+        f"{GROUPED_HOLD_S:g} s (possible)",
         "not if calls pass values on in each step or tensors as large as the largest parameter, different weights give the "
         "same loss, or the ranks train other models or with other learning rates",
     ),

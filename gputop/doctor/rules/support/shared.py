@@ -11,9 +11,9 @@ from gputop.doctor.evidence.rank_groups import Member, RankGroup
 from gputop.doctor.findings import words
 from gputop.doctor.findings.commands import filled
 from gputop.doctor.findings.finding import Fact
+from gputop.groups import GROUP_THREADS
 from gputop.snapshot import Device, Host, Process
 
-_GROUP_THREADS = ("pt_nccl_watchdg", "pt_gloo_runloop", "NCCL Service", "NCCL Progress", "NCCL RAS")
 _THROUGH_THE_WRAPPER = """\
 loss = model(x)  # the wrapper itself, instead of {call}
 # call a method other than forward through forward, in {module}:
@@ -29,7 +29,7 @@ def through_the_wrapper(module: str, where: str | None) -> str:
 
 def has_group_threads(process: Process) -> bool:
     """Return whether a process has joined a process group, by the threads of NCCL or gloo; a group of one has them, too."""
-    return any(name.startswith(_GROUP_THREADS) for name, _ in process.threads)
+    return any(name.startswith(GROUP_THREADS) for name, _ in process.threads)
 
 
 LINE_SHARE = 0.25

@@ -23,12 +23,11 @@ def apart(
     repeated: Repeated | None = TWICE,
     threads: tuple[tuple[str, int], ...] = (),
     script: str = "train.py",
-    age_s: float = 60.0,
 ) -> Snapshot:
     """Two ranks of torchrun that train, are connected to nothing, and print each loss twice."""
     base = _TWO(second)
     command = ("python", script)
-    processes = tuple(replace(item, threads=threads, started_at=EPOCH - age_s, command=command) for item in base.processes)
+    processes = tuple(replace(item, threads=threads, started_at=EPOCH - 60, command=command) for item in base.processes)
     runs = tuple(replace(run, connected=connected, repeated=repeated) for run in base.process_runs)
     return replace(base, processes=processes, process_runs=runs)
 
