@@ -135,6 +135,13 @@ class History:
         """Add the past of runs that the stream does not carry; a run whose metrics are known keeps them."""
         self.memory.recall(points)
 
+    def keep(self, run_ids: Iterable[str]) -> None:
+        """Forget these runs last of all that the stream does not carry."""
+        for run_id in run_ids:
+            self.memory.keep(run_id)
+            if run_id in self._gpus:
+                self._gpus[run_id] = self._gpus.pop(run_id)
+
     def recall_gpus(self, run_id: str, pasts: Iterable[GpuPast]) -> None:
         """Load the recorded readings of a run's GPUs, which replace what is already known."""
         self._gpus.pop(run_id, None)

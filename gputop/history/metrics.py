@@ -179,6 +179,11 @@ class MetricMemory:
                 for series in ranks.values():
                     series.by_step.limit = series.by_time.limit = limit
 
+    def keep(self, run_id: str) -> None:
+        """Forget this run last of all that the stream does not carry."""
+        if run_id in self._runs:
+            self._runs[run_id] = self._runs.pop(run_id)
+
     def recall(self, points: Iterable[Points]) -> None:
         """Add the past of runs that the stream does not carry; a run whose metrics are known keeps them."""
         known = set(self._runs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from gputop.history.history import History
@@ -15,7 +15,7 @@ ASK_EVERY_S = 3.0
 """A question or its answer may get lost: the sampler answers only the newest question."""
 
 AHEAD_SERIES_MOST = 16
-"""Metrics of all ranks together. On a slow machine, each takes 3 ms to take in (our choice)."""
+"""Runs with more series, over all ranks, are not read ahead: on a slow machine, each takes 3 ms (our choice)."""
 
 
 class StoredRuns:
@@ -50,8 +50,8 @@ class StoredRuns:
             return None
         return GpusQuestion((run_id,))
 
-    def questions_ahead(self, likely: Iterable[str], view: View) -> tuple[RunsQuestion | GpusQuestion, ...]:
-        """Return what to ask so that these runs need no reading when they are chosen.
+    def questions_ahead(self, likely: Sequence[str], view: View) -> tuple[RunsQuestion | GpusQuestion, ...]:
+        """Return what to ask about the first of these runs that would need reading when it is chosen; nothing if none would.
 
         Nothing before the list is known: with the list, a long journal is read once, and is quick to read afterwards. Nothing
         of another machine, whose link may be slow, nor of runs with many series, which take long to take in.
@@ -59,11 +59,16 @@ class StoredRuns:
         if view.feed != "live" or view.remote is not None or not self._answered:
             return ()
         streamed = {run.run_id for run in listed_runs(view.snapshot)}
-        small = {run.run_id for run in self.listed if _series(run) <= AHEAD_SERIES_MOST}
-        stored = [run_id for run_id in likely if run_id in small - streamed]
-        runs = tuple(run_id for run_id in stored if not self._has(run_id, view))
-        gpus = tuple(run_id for run_id in stored if not self._has_gpus(run_id, view))
-        return ((RunsQuestion(runs),) if runs else ()) + ((GpusQuestion(gpus),) if gpus else ())
+        listed = {run.run_id: run for run in self.listed if run.run_id in likely and run.run_id not in streamed}
+        for run_id in likely:
+            if run_id not in listed or _series(listed[run_id]) > AHEAD_SERIES_MOST:
+                continue
+            found = ((RunsQuestion((run_id,)),) if not self._has(run_id, view) else ()) + (
+                (GpusQuestion((run_id,)),) if not self._has_gpus(run_id, view) else ()
+            )
+            if found:
+                return found
+        return ()
 
     def past_question(self, view: View) -> GpusQuestion | None:
         """Return what to ask for the GPUs of a live run that is older than what this screen has seen; None if it is known."""
@@ -92,6 +97,8 @@ class StoredRuns:
         """Keep an answer; points go to the history."""
         if not answer.question.run_ids:
             self.listed, self._answered = answer.runs, True
+            return
+        if answer.problem:
             return
         self._whole.update((run.run_id, run) for run in answer.runs)
         self._gone.update(set(answer.question.run_ids) - {run.run_id for run in answer.runs})

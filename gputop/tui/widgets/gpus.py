@@ -82,11 +82,20 @@ class GpusPane(ViewPane):
             self.post_message(GpuOpened(device.uuid))
 
 
+def _under_cursor(span: Span) -> Line:
+    """Return a span under the cursor; one of the past only where it is blank, because nothing is known."""
+    if not is_of_past(span):
+        return (Span(span.text, f"{span.style} cursor"),)
+    known = span.text.lstrip(" ")
+    blank = span.text[: len(span.text) - len(known)]
+    return (Span(blank, f"{span.style} cursor"), Span(known, span.style)) if blank else (span,)
+
+
 def _marked(line: Line, start: int, end: int, width: int) -> Line:
     """Return a line with the cells [start, end) under the cursor, except the past.
 
     Where a theme marks by reversing, a high column would become a low one; and its many colors take many bytes.
     """
     row = fit(line, width)
-    held = tuple(span if is_of_past(span) else Span(span.text, f"{span.style} cursor") for span in cut(row, start, end))
+    held = tuple(part for span in cut(row, start, end) for part in _under_cursor(span))
     return (*cut(row, 0, start), *held, *cut(row, end, width))

@@ -16,7 +16,7 @@ SHARES = (0.0, 0.2, 0.5, 0.8, 1.0, 0.0)
 def test_the_cursor_marks_a_row_except_its_past(ascii_only: bool) -> None:
     past = row_of_past(SHARES, ascii_only)
     bar = segments([(0.5, "memory")], 8, ascii_only)
-    row = (Span("0 ", "value"), *row_of_past((None, None)), *past, Span(" "), *bar, Span(" 12G", "text"))
+    row = (Span("0 ", "value"), *row_of_past((None, None, *SHARES), ascii_only), Span(" "), *bar, Span(" 12G", "text"))
     marked = _marked(row, 0, 30, 30)
     assert plain(marked) == plain(row).ljust(30)
     assert width(marked) == 30

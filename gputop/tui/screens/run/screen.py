@@ -86,6 +86,7 @@ class RunScreen(RunPanes):
         self._held: Timer | None = None
         """Runs while the chosen run is not shown yet."""
         self._asked_ahead: tuple[RunsQuestion | GpusQuestion, ...] = ()
+        """What was asked ahead last."""
         self._below_table: tuple[dict[str, bool], Widget | None] = ({}, None)
         """Whether the grid or the list was open before the tables filled the screen, and what had the focus."""
 
@@ -138,6 +139,7 @@ class RunScreen(RunPanes):
         ahead = self.stored.questions_ahead(self.query_one(RunList).likely(), view)
         if ahead != self._asked_ahead:
             self._asked_ahead = ahead
+            view.history.keep((self.run_id, *self.marked))
             for question in ahead:
                 self.post_message(Asked(question))
 
@@ -151,7 +153,7 @@ class RunScreen(RunPanes):
         run_ids = answer.question.run_ids if isinstance(answer, RunsAnswer | GpusAnswer) else ()
         if isinstance(answer, RunsAnswer):
             self.stored.take(answer, self.view.history)
-            if answer.problem:
+            if answer.problem and (not run_ids or self._shows(run_ids)):
                 self.notify(answer.problem, severity="warning")
             if self.is_current and (missing := self._missing_runs(self.view)) is not None:
                 self.post_message(Asked(missing))

@@ -216,7 +216,11 @@ async def test_nothing_is_asked_ahead_while_the_chosen_run_is_being_read() -> No
         answer_everything(screen, app)
         app.give(app.view)
         await settle(pilot)
-        assert RunsQuestion(("old-2",)) in app.asked or RunsQuestion(("old-2", "old-0")) in app.asked
+        assert app.asked[-2:] == [RunsQuestion(("old-2",)), GpusQuestion(("old-2",))]
+        answer_everything(screen, app)
+        app.give(app.view)
+        await settle(pilot)
+        assert app.asked == [], "the run above was read when the cursor passed it"
 
 
 async def test_a_run_that_was_read_ahead_is_not_drawn_before_it_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,6 +236,39 @@ async def test_a_run_that_was_read_ahead_is_not_drawn_before_it_is_chosen(monkey
         assert len(answer_everything(screen, app)) == 2
         await settle(pilot)
         assert not drawn
+
+
+def test_what_could_not_be_read_is_asked_again() -> None:
+    runs, view = StoredRuns(), view_of()
+    runs.take(LISTED, view.history)
+    runs.take(RunsAnswer(RunsQuestion(("old-0",)), problem="gputop could not read the runs: OSError."), view.history)
+    assert runs.question(["old-0"], view) == RunsQuestion(("old-0",))
+
+
+async def test_a_problem_with_a_run_that_was_read_ahead_is_not_told() -> None:
+    screen = RunScreen("run-1")
+    app = AskingApp(screen)
+    async with app.run_test(size=(160, 50)) as pilot:
+        await settle(pilot)
+        answer_everything(screen, app)
+        for run_id, told in (("old-0", 0), ("run-1", 1)):
+            screen.take_answer(RunsAnswer(RunsQuestion((run_id,)), problem="gputop could not read the runs: OSError."))
+            await settle(pilot)
+            assert len(app._notifications) == told
+
+
+def test_the_runs_on_the_screen_are_forgotten_last() -> None:
+    view = view_of()
+    history, snapshot = view.history, replace(view.snapshot, points=())
+    one = GpuPast("old-0", "GPU-1", 0, (1.0, 2.0), (50.0, 60.0), (1, 2), (100.0, 200.0))
+    for number in range(ENDED_RUNS_KEPT + 3):
+        history.recall([replace(LOSS, run_id=f"old-{number}")])
+        history.recall_gpus(f"old-{number}", [replace(one, run_id=f"old-{number}")])
+        history.keep(["old-0", "unknown"])
+        history.observe(replace(snapshot, sequence=snapshot.sequence + number + 1))
+    known = [number for number in range(ENDED_RUNS_KEPT + 3) if history.metrics(f"old-{number}")]
+    assert known == [number for number in range(ENDED_RUNS_KEPT + 3) if history.gpus_of(f"old-{number}")]
+    assert known == [0, *range(4, ENDED_RUNS_KEPT + 3)]
 
 
 def with_series(number: int) -> Run:
