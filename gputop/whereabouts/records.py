@@ -220,7 +220,7 @@ class HeldModels:
 
 @dataclass(frozen=True, slots=True)
 class HeldList:
-    """A list of tensors: the variable's name, such as "losses" or "history['loss']", and its length."""
+    """A list of tensors, or of what holds some: the variable's name, such as "losses" or "history['loss']", and its length."""
 
     name: str
     length: int
@@ -242,4 +242,4 @@ class Holdings:
     """How many tensors its only optimizer had updated when first seen, and how many by now, while its only model in DDP stayed
     the same, and does not look for parameters that take no part; None if that is unknown."""
     lists: tuple[HeldList, ...] = ()
-    """Its longest lists of tensors, by name; at most three."""
+    """Its longest lists of tensors, or of what holds some, by name; at most eight."""

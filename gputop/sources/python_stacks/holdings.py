@@ -35,7 +35,9 @@ _MODULES_MAX = 400
 _VARIABLES_MAX = 2000
 _KEYS_MAX = 64
 """Entries of a dictionary that are looked at."""
-_LISTS_MOST = 3
+_LISTS_MOST = 8
+_VOCABULARY = 4096
+"""A larger dictionary is a table, such as one of words, and takes long to read."""
 _ENTRIES_MOST = 4
 """Entries of an element of a list that are looked at: one of a replay is (state, action, reward, ...)."""
 _PLAIN_SAMPLERS = frozenset(("torch.RandomSampler", "torch.SequentialSampler"))
@@ -140,6 +142,8 @@ def _with_attributes(objects: Objects, variables: Iterable[Variable]) -> Iterato
 def _lists(objects: Objects, found: _Found) -> dict[int, HeldList]:
     """Return the lists of tensors that a variable is, or that a dictionary holds, by where they are."""
     (name, at), kind = found
+    if kind.name == "dict" and objects.length(at) > _VOCABULARY:
+        return {}
     named = [(name, at)] if kind.name == "list" else [(f"{name}['{key}']", place) for key, place in objects.items(at)]
     lists = [(text, place) for text, place in named[:_KEYS_MAX] if kind.name == "list" or objects.kind(place).name == "list"]
     return {
@@ -150,14 +154,16 @@ def _lists(objects: Objects, found: _Found) -> dict[int, HeldList]:
 
 
 def _holds_tensors(objects: Objects, at: int) -> bool:
-    """Return whether an element of a list is a tensor, or a list, tuple or dictionary with a tensor among its first entries."""
+    """Return whether an element of a list is a tensor, a tuple or dictionary with one among its first entries, or a list that
+    ends with one.
+    """
     kind = objects.kind(at)
     if kind.name == "list":
         newest = objects.newest(at)
         inner = [newest] if newest is not None else []
     elif "tuple" in kind.bases and objects.length(at) <= _KEYS_MAX:
         inner = list(objects.elements(at)[:_ENTRIES_MOST])
-    elif kind.name == "dict":
+    elif kind.name == "dict" and objects.length(at) <= _KEYS_MAX:
         inner = [place for _, place in itertools.islice(objects.items(at), _ENTRIES_MOST)]
     else:
         inner = [at]

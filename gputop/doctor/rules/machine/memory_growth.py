@@ -131,8 +131,8 @@ H06 = Rule(
         f"or, over {STEADY_SPAN_MIN_S:.0f} s of losses, each eighth adds {STEADY:.0%} of the mean, "
         f"{STEADY_GROWTH_MIN_BYTES >> 20} MiB or more in total, and it is full within {STEADY_LEFT_MAX_S / 3600:.0f} hours; "
         "not for an agent, nor within the first epoch seen (possible, info)",
-        f"so by each fifth of {HOST_SPAN_MIN_S:.0f} s or more, if a list of tensors, or of what holds some, has doubled "
-        "and never shrunk",
+        f"the same over {HOST_SPAN_MIN_S:.0f} s or more, by each fifth, if a list of tensors, or of what holds some, has "
+        "doubled and never shrunk (possible, info)",
     ),
     estimated=True,
     mechanism="Each step leaves tensors behind that the script still refers to.",
@@ -159,7 +159,7 @@ def _lists(evidence: Evidence, processes: Sequence[Process | None]) -> list[Fact
         grown = evidence.held.grown_list(process) if process is not None else None
         if process is not None and grown is not None:
             name, before, now = grown
-            text = f"the list {name} of process {process.pid} grew from {units.count(before)} to {words.count(now, 'tensor')}"
+            text = f"the list {name} of process {process.pid} grew from {units.count(before)} to {words.count(now, 'element')}"
             return [Fact(text, now, f"/proc/{process.pid}/mem")]
     return []
 

@@ -57,7 +57,7 @@ def with_list(base: Scene, per_shot: int, pid: int = 4002) -> Scene:
 )
 def test_the_list_that_grows_along_is_named(base: Scene, seconds: int) -> None:
     (found,) = (finding for finding in play(with_list(base, 10), seconds)[-1] if finding.id == "H06")
-    text = f"the list losses of process 4002 grew from 100 to {100 + 10 * (seconds - 1)} tensors"
+    text = f"the list losses of process 4002 grew from 100 to {100 + 10 * (seconds - 1)} elements"
     assert [fact.text for fact in found.evidence if fact.source == "/proc/4002/mem"] == [text]
     (found,) = (finding for finding in play(with_list(base, 0), seconds)[-1] if finding.id == "H06")
     assert not [fact for fact in found.evidence if fact.source == "/proc/4002/mem"]
