@@ -186,7 +186,8 @@ _OWN: tuple[tuple[re.Pattern[str], Activity], ...] = (
     (_KEEPS, "files"),
 )
 _TEXTS: tuple[tuple[re.Pattern[str], Activity], ...] = (
-    (re.compile(r"\w\.grad\b"), "optimizer"),  # weights that are updated by hand
+    # Weights that are updated by hand.
+    (re.compile(r"(?:-=|\b(?:add|sub|addcdiv|all_reduce)_?\()[^#]*\w\.grad\b(?!\()|\w\.grad (?:[-+*/]?=)(?!=)"), "optimizer"),
     (re.compile(r"\bgc\.collect\(|\bempty_cache\(|\bmalloc_trim\("), "memory"),
     (
         re.compile(

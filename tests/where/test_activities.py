@@ -136,7 +136,13 @@ def test_the_innermost_line_of_the_user_s_own_code_is_named() -> None:
         ("gc.collected += 1", "other"),
         ("w -= lr * w.grad / dist.get_world_size()", "optimizer"),
         ("p.data.add_(p.grad, alpha=-lr)", "optimizer"),
+        ("w.grad = None", "optimizer"),
+        ("p.grad /= world", "optimizer"),
         ("print(loss.grad_fn, opt.gradients, grad)", "other"),
+        ("norm = p.grad.norm()", "other"),
+        ("g = torch.func.grad(f)(x) - 1", "other"),
+        ("x -= jax.grad(loss)(x)", "other"),
+        ("if p.grad == 0:", "other"),
         (None, "other"),
     ],
 )

@@ -56,7 +56,7 @@ def own_work(evidence: Evidence, group: RankGroup) -> Judgement:
     if share < OWN_WORK_SHARE and (beside is None or beside.at.activity not in _KNOWN_WORK):
         return None
     if beside is None and not any(evidence.series(group.run_id, rank.rank, "phase/optimizer") for rank in ranks):
-        return None  # without an optimizer, the script updates the weights itself
+        return None  # it updates the weights by hand, outside all phases
     pid = group.pids[0] if group.pids else "PID"
     seen = _Seen(f"in {beside.at.function} ({beside.at.line})", beside.fact) if beside is not None else None
     seen = seen or next((place for rank in ranks if (place := _seen_at(rank)) is not None), None)
