@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import statistics
 from collections.abc import Sequence
 
@@ -13,9 +12,12 @@ from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.learning.evaluations import words_of
+from gputop.doctor.rules.learning.weights_stay import warms_up
 from gputop.doctor.rules.support import logged, tracked
+from gputop.doctor.rules.support.only_loss import opposes
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
 from gputop.history.points import PointSeries
+from gputop.levels import Stretch
 from gputop.snapshot import Rank
 
 EPOCHS_MIN, EPOCHS_MAX = 10, 1e6
@@ -32,22 +34,24 @@ probability, and the loss is the cross-entropy. Classes may differ a little in s
 CLASSES_MAX = 1e6
 """A smaller accuracy is no guess, but a mistake in what is logged (our choice)."""
 CHANCE_STEPS = 500
-"""Without an accuracy, the loss has stayed there for so many steps or ``EPOCHS_MIN`` epochs (our choice)."""
+"""Without an accuracy, the loss has stayed there for so many steps, 100 times as many for 1,000 classes, or for ``EPOCHS_MIN``
+epochs (our choice)."""
 CLASSES = (*range(2, 13), 100, 200, 1000)
 """Numbers of classes that are told apart by the loss of a guess: up to 12, and those of well-known data sets."""
 BELOW, ABOVE = 0.004, 0.01
 """How far the mean loss may be from that of a guess, as shares of it. A model that cannot do better learns noise, which costs
 a little (our choice)."""
 UNSURE = 0.01
-"""A mean whose doubled standard error is larger, as a share of it, could be that of many a number of classes (our choice)."""
+"""A mean whose doubled standard error is larger, as a share of it, fits several numbers of classes (our choice)."""
 APART = 0.05
 """No average of the second half is further from their mean: a batch alone says little (our choice)."""
 STRETCHES_LEAST = 8
 """A course of fewer averages is too short for this (our choice)."""
 SEEN_FROM = 50
-"""The course is known from one of the first so many steps on."""
-_MOVING = re.compile(r"(?i)(?:^|[/_.-])(?:d|g|dis|disc|discriminator|gen|generator|adv\w*|critic|domain)(?:[/_.-]|$)")
-"""A loss whose best value is that of a guess: two models that are trained against each other."""
+"""The first average begins at this step or earlier: the start was seen."""
+BEGAN_AT = 0.02
+"""A new classifier begins about there. From further above, a language model may have come to such a loss (our choice)."""
+_EPOCHS, _OF_EPOCHS = frozenset(("epoch", "epochs")), frozenset(("train", "training", "trainer", "current", "progress"))
 _ACCURACY = frozenset(("accuracy", "acc", "acc1", "top1"))
 _NOT_NOW = frozenset(("best", "max", "highest", "target"))
 _FIX = """\
@@ -58,7 +62,7 @@ order = rng.permutation(len(x)); x, y = x[order], y[order]  # one order for both
 
 def guesses(evidence: Evidence, group: RankGroup, rank: Rank, name: str, series: PointSeries) -> Judgement:
     """J03: the loss stays at that of equal probabilities, and the accuracy at that of chance, over many epochs."""
-    epoch = next((item for item in sorted(rank.metrics) if words_of(item) & {"epoch", "epochs"}), None)
+    epoch = _epoch_of(rank)
     accuracy = next(
         (item for item in sorted(rank.metrics) if words_of(item) & _ACCURACY and not words_of(item) & _NOT_NOW), None
     )
@@ -103,20 +107,22 @@ def stays_at_chance(evidence: Evidence, group: RankGroup, rank: Rank, name: str,
     """J03: the loss is that of equal probabilities for a usual number of classes, and has hardly moved since the start."""
     run = logged.run_id(group)
     stretches = evidence.levels(run, rank.rank, name).stretches
-    if len(stretches) < STRETCHES_LEAST or not series or stretches[0].step > SEEN_FROM or _MOVING.search(name):
-        return None
-    steps = series.steps[-1] - stretches[0].step + 1
-    epochs = _epochs_seen(evidence, rank, run)
-    if steps < CHANCE_STEPS and not EPOCHS_MIN <= epochs <= EPOCHS_MAX:
+    if len(stretches) < STRETCHES_LEAST or not series or stretches[0].step > SEEN_FROM or opposes(name):
         return None
     last = stretches[len(stretches) // 2 :]
-    loss = math.fsum(item.mean * item.count for item in last) / sum(item.count for item in last)
+    if warms_up(evidence, group, rank) or not all(0 < item.mean < 2 * math.log(CLASSES[-1]) for item in stretches):
+        return None
+    loss = _mean_of(last)
     classes = min(CLASSES, key=lambda number: abs(math.log(number) - loss))
-    chance = math.log(classes)
+    steps, epochs = series.steps[-1], _epochs_seen(evidence, rank, run)
+    if steps < CHANCE_STEPS * max(1, classes // 10) and not EPOCHS_MIN <= epochs <= EPOCHS_MAX:
+        return None
+    chance, began = math.log(classes), stretches[0].mean
     error = 2 * statistics.pstdev([item.mean for item in last]) / math.sqrt(len(last)) / chance
     if error > UNSURE or not 1 - BELOW - error <= loss / chance <= 1 + ABOVE + error:
         return None
-    if abs(stretches[0].mean - loss) > BEGAN_WITHIN * loss:
+    early = _mean_of(stretches[len(stretches) // 8 : len(stretches) // 4 + 1])
+    if not (abs(began - loss) <= BEGAN_WITHIN * loss and abs(early - loss) <= (STEADY_SHARE + error) * loss):
         return None
     widest = max(abs(item.mean - loss) for item in last)
     if widest > APART * loss or _steady([item.mean for item in last]) is None:
@@ -126,15 +132,11 @@ def stays_at_chance(evidence: Evidence, group: RankGroup, rank: Rank, name: str,
     finding = tracked.about(
         group,
         "J03",
-        "warning",
+        "warning" if abs(began - loss) <= BEGAN_AT * loss else "info",
         "possible",
         f"After {many}, the loss is still that of a guess among {classes} classes: {units.metric(loss)}",
         [
-            Fact(
-                f"ln {classes} is {units.metric(chance)}; the loss began at about {units.metric(stretches[0].mean)}",
-                loss,
-                where,
-            ),
+            Fact(f"ln {classes} is {units.metric(chance)}; the loss began at about {units.metric(began)}", loss, where),
             Fact(
                 f"in the second half of the run, its averages are within {units.metric(widest)} of {units.metric(loss)}",
                 widest,
@@ -144,16 +146,27 @@ def stays_at_chance(evidence: Evidence, group: RankGroup, rank: Rank, name: str,
         "The inputs say nothing about the labels, as they are in another order or all alike after a normalization, or no step "
         "changes the weights.",
         _FIX,
-        "The task is so hard that learning begins later, or the loss is not the cross-entropy of so many classes.",
+        "The task is so hard that learning begins later, or the loss is not the cross-entropy of so many classes, such as that "
+        "of a language model.",
     )
     return Suspicion(finding, 10.0)
 
 
+def _mean_of(stretches: Sequence[Stretch]) -> float:
+    return math.fsum(item.mean * item.count for item in stretches) / sum(item.count for item in stretches)
+
+
 def _epochs_seen(evidence: Evidence, rank: Rank, run: str | None) -> float:
     """Return over how many epochs a run reports; 0 if it does not say in which."""
-    name = next((item for item in sorted(rank.metrics) if words_of(item) & {"epoch", "epochs"}), None)
+    name = _epoch_of(rank)
     values = evidence.series(run, rank.rank, name).values if name is not None else ()
-    return max(values) - min(values) + 1 if values and all(map(math.isfinite, values)) else 0.0
+    return math.floor(max(values)) - math.floor(min(values)) + 1 if values and all(map(math.isfinite, values)) else 0.0
+
+
+def _epoch_of(rank: Rank) -> str | None:
+    """Return the name of the metric that counts epochs; None if there is none."""
+    names = (item for item in sorted(rank.metrics) if words_of(item) & _EPOCHS and words_of(item) <= _EPOCHS | _OF_EPOCHS)
+    return min(names, key=len, default=None)
 
 
 def _steady(losses: Sequence[float]) -> float | None:

@@ -14,7 +14,8 @@ from gputop.doctor.findings.finding import Confidence, Fact, Finding, Severity
 from gputop.doctor.rules.learning.courses import courses
 from gputop.doctor.rules.learning.evaluations import DIGITS_MIN, is_an_evaluation, is_same, is_telling
 from gputop.doctor.rules.learning.guessing import (
-    APART,
+    ABOVE,
+    BEGAN_AT,
     BEGAN_WITHIN,
     CHANCE_STEPS,
     CHANCE_WITHIN,
@@ -99,8 +100,9 @@ J03 = Rule(
         f"training loss is within {BAND:.0%} of its initial value (likely)",
         f"over {EPOCHS_MIN} epochs or more the loss stays at L, from the first on, and the accuracy is e^-L, which is "
         f"that of a guess, within a factor of e^{CHANCE_WITHIN:g} (possible)",
-        f"after {CHANCE_STEPS} steps or {EPOCHS_MIN} epochs, the loss began within {BEGAN_WITHIN:.0%} of that of a guess "
-        f"among up to 12, 100, 200 or 1,000 classes, and its averages have stayed within {APART:.0%} of it (possible)",
+        f"after {CHANCE_STEPS} steps ({CHANCE_STEPS * 100:,} for 1,000 classes) or {EPOCHS_MIN} epochs, the mean loss of the "
+        f"second half is that of a guess among up to 12, 100, 200 or 1,000 classes, within {ABOVE:.0%} or its own error, as "
+        f"soon after the start; it began within {BEGAN_WITHIN:.0%} of it (possible; info unless within {BEGAN_AT:.0%})",
         f"after {FLAT_STEPS} steps the loss is within {FLAT_SHARE:.0%} of its initial value and never left a band of "
         f"{FLAT_BAND:.0%} (possible)",
         f"neither {FLAT_VALUES} reports of the loss nor those of an evaluation's left a band of {FLAT_SHARE:.0%} (possible)",

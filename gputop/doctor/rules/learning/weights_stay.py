@@ -34,7 +34,7 @@ def weights_stay(evidence: Evidence, group: RankGroup, rank: Rank, name: str) ->
         return None
     still, coarse = _is_still(probes), _is_coarse(probes)
     loss = _flat(evidence, group, rank, name) if still or coarse else None
-    if loss is None or (coarse and _warms_up(evidence, group, rank)):
+    if loss is None or (coarse and warms_up(evidence, group, rank)):
         return None
     start, now, steps = loss
     first, last = min(probes.recent), max(probes.recent)
@@ -124,7 +124,7 @@ def _flat(evidence: Evidence, group: RankGroup, rank: Rank, name: str) -> tuple[
     return start, now, steps
 
 
-def _warms_up(evidence: Evidence, group: RankGroup, rank: Rank) -> bool:
+def warms_up(evidence: Evidence, group: RankGroup, rank: Rank) -> bool:
     """Return whether the learning rate still rises: steps that are too small now are not later."""
     rates = evidence.series(group.run_id, rank.rank, "lr").values
     return bool(rates) and rates[-1] > rates[0]

@@ -15,11 +15,16 @@ STRETCHES_MIN = 8
 _TOTAL = re.compile(r"(?i)(?:train(?:ing)?[/_])?(?:loss|total_?loss|loss[/_]total)")
 """The sum of a task's losses, as detectors and speech models log it next to its parts."""
 _OPPOSED = re.compile(
-    r"(?i)(?:^|[/_.\d-])(?:d|g|dis|disc|discriminator|gen|generator|adv\w*|fake|real|critic|actor|policy|value|vf|pg|q\d?|alpha)(?:[/_.\d-]|$)"
+    r"(?i)(?:^|[/_.\d-])(?:d|g|dis|disc|discriminator|gen|generator|adv\w*|fake|real|domain|critic|actor|policy|value|vf|pg|q\d?|alpha)(?:[/_.\d-]|$)"
 )
 """Parts of losses whose target moves with the model."""
 _PENALTY = re.compile(r"(?i)(?:^|[/_.-])kld?(?:[/_.-]|$)")
 """A distance from another model or a prior: it is 0 at the start, and grows as the model learns."""
+
+
+def opposes(metric: str) -> bool:
+    """Return whether a loss is that of one of two models that are trained against each other, whose best value is not 0."""
+    return _OPPOSED.search(metric) is not None
 
 
 def only_loss(group: RankGroup) -> tuple[Rank, str] | None:
@@ -41,6 +46,6 @@ def only_loss(group: RankGroup) -> tuple[Rank, str] | None:
         return None
     if len(own) > 1:
         total = next((metric for metric in sorted(own) if _TOTAL.fullmatch(metric)), None)
-        opposed = any(_OPPOSED.search(metric) for metric in own)
+        opposed = any(map(opposes, own))
         return (rank, total) if total is not None and not opposed else None
     return (rank, name) if is_training_loss(name) and _PENALTY.search(name) is None else None
