@@ -43,6 +43,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     importing: list[pytest.Item] = []
     short: list[pytest.Item] = []
     for item in items:
+        if " at 0x" in item.nodeid:
+            raise pytest.UsageError(
+                f"This id is another one in each process, so no test can be dealt out: name it. {item.nodeid}"
+            )
         if item.get_closest_marker("long"):
             long.setdefault(item.path, []).append(item)
         else:

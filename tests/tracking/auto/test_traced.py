@@ -38,7 +38,9 @@ def as_before() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    ("given", "name"), [(tracer, "tracer"), (Debugger().trace, "Debugger.trace"), (Debugger(), "Debugger")], ids=str
+    ("given", "name"),
+    [(tracer, "tracer"), (Debugger().trace, "Debugger.trace"), (Debugger(), "Debugger")],
+    ids=["a function", "a method", "an object"],
 )
 @pytest.mark.parametrize("begin", [sys.settrace, sys.setprofile])
 def test_it_is_named_as_python_does(begin: Any, given: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
