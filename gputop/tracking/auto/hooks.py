@@ -215,8 +215,7 @@ def takes(original: Any, wrapper: Any) -> bool:
 def _patch_optimizers(torch: Any, steps: Steps) -> None:
     training = steps.training
     fast = training.fast
-    # Both return True while torch.compile traces; the first is cheaper to call, but not every torch has it.
-    compiling: Callable[[], bool] = getattr(torch.compiler, "is_dynamo_compiling", torch.compiler.is_compiling)
+    compiling = _compiling(torch)
 
     def traced() -> None:
         # Marked as a constant, so torch.compile calls it while tracing, and it leaves nothing in the graph.
@@ -257,10 +256,20 @@ def _patch_optimizers(torch: Any, steps: Steps) -> None:
     optimizers.register_optimizer_step_post_hook(after)
 
 
+def _compiling(torch: Any) -> Callable[[], bool]:
+    """Return the function of torch that returns True while torch.compile traces."""
+    places = (
+        (torch.compiler, "is_dynamo_compiling"),  # the cheapest to call
+        (torch.compiler, "is_compiling"),
+        (torch._utils, "is_compiling"),  # torch 2.1
+    )
+    return next((getattr(place, name) for place, name in places if hasattr(place, name)), bool)
+
+
 def _patch_scaler(torch: Any, steps: Steps) -> None:
     scaler: Any = getattr(getattr(torch.amp, "grad_scaler", None), "GradScaler", None)
-    if scaler is None:
-        return
+    if scaler is None:  # torch before 2.3
+        scaler = torch.cuda.amp.grad_scaler.GradScaler
     training = steps.training
     fast = training.fast
     original_scale, original_step = scaler.scale, scaler.step
