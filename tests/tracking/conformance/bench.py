@@ -88,6 +88,8 @@ class Result:
     tracked_s: float
     why: list[str] = field(default_factory=list)
     """What is wrong, for whoever fixes it."""
+    cannot_run: str = ""
+    """Why the script by itself comes to no step: this torch, or this framework, may lack what it uses. It has no verdicts then."""
 
 
 def names() -> list[str]:
@@ -117,6 +119,9 @@ def check(name: str, place: Path, together: bool = False, warm: bool = False) ->
         with ThreadPoolExecutor(2 if together else 1) as pool:
             bare, tracked = pool.map(_run, (other, home), (command(name), [*run, *command(name)]))
         result = Result(name, {}, bare.seconds, tracked.seconds)
+        if not any(record["steps"] for record in bare.records.values()):
+            result.cannot_run = (bare.err.strip().splitlines() or [f"it records no step, exit code {bare.code}"])[-1]
+            return result
         _judge_script(result, bare, tracked)
         _judge_runs(result, bare, home)
         return result
@@ -275,6 +280,9 @@ def main(chosen: Sequence[str]) -> None:
     for name in chosen or names():
         with tempfile.TemporaryDirectory() as place:
             result = check(name, Path(place))
+        if result.cannot_run:
+            print(f"{name}  left out: {result.cannot_run}", file=sys.stderr, flush=True)
+            continue
         results.append(result)
         print(name, *(f"{column}: {result.verdicts[column]}" for column in COLUMNS), sep="  ", file=sys.stderr, flush=True)
         for line in result.why:

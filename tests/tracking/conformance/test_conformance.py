@@ -20,6 +20,7 @@ QUICK = ("epochs_and_validation", "autocast_and_scaler", "accumulation_by_tokens
 def test_a_script_is_the_same_to_itself_and_rightly_tracked(name: str, tmp_path: Path) -> None:
     result = check(name, tmp_path, together=True, warm=True)
     wrong = {column: verdict for column, verdict in result.verdicts.items() if verdict not in (RIGHT, NONE)}
+    assert not result.cannot_run
     assert not wrong, "\n".join(result.why)
     assert set(result.verdicts) == set(COLUMNS)
 
