@@ -32,6 +32,7 @@ with tempfile.TemporaryDirectory() as directory:
         num_train_epochs=2,
         per_device_train_batch_size=4,
         gradient_accumulation_steps=4,
+        average_tokens_across_devices=True,
         learning_rate=0.01,
         logging_steps=3,
         save_strategy="no",
