@@ -1,0 +1,63 @@
+"""Faults of the kind that people meet on servers with several GPUs, and healthy programs that look odd.
+
+Their author knew only the ids and titles of the rules, and no verdict. Frequent mistakes are frequent here, and two thirds of
+the programs have two ranks or two cards. Each comment says what goes wrong, and what would be seen of it from outside: by ps,
+top, py-spy and /proc, and in the printed output.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from _stranger_programs import Program, with_python, with_torchrun
+from _strangers import Case
+
+_case = partial(Case, half="set aside")
+_ENDED = ("exception", "LOG", "G04", "child_failed", "elastic_exit", "gloo_peer", "cpp_terminate")
+"""What is said of a run that failed, without its cause."""
+
+PROGRAMS: tuple[Program, ...] = (
+    # ---- faults: launching and devices
+    # A script for one card under torchrun: it never joins a process group. Each rank prints all epochs, with its own losses.
+    Program(_case("otter-tracks", ("A18", "C03"), acceptable=("C05",)), ("bash", "otter_tracks.sh"), 2),
+    # Made for torchrun, started by python: "Not using distributed mode" is its first line; the second card idles.
+    Program(_case("barn-owls", ("A01",), acceptable=("A02", "A11", "A16")), with_python("barn_owls"), 2),
+    # Two ranks started by hand, each with LOCAL_RANK=0 as on two machines: both are on the first card; the second idles.
+    Program(_case("canal-locks", ("A07",), acceptable=("A02", "A08")), ("bash", "canal_locks.sh"), 2),
+    # The wrapper's default masks all cards but the first, so that DataParallel has one. /proc: environ.
+    Program(
+        _case("saffron-prices", ("A03", "B12"), acceptable=("A01", "A02", "A16")),
+        ("bash", "saffron_prices.sh"),
+        2,
+    ),
+    # ---- faults: distributed training
+    # Long lessons are dropped after the division: the ranks have unequal numbers of batches. One waits in a barrier, the other
+    # in backward; both printed how many lessons they have.
+    Program(
+        _case("harp-transcripts", ("C07", "C08"), acceptable=("G01",)),
+        with_torchrun("harp_transcripts"),
+        2,
+        onset="last line",
+    ),
+    # shuffle=True and no DistributedSampler, with one seed: both ranks print all 160 steps, and the same losses.
+    Program(
+        _case("meadow-plots", ("C05",)),
+        with_python("meadow_plots", "200", "10", "--batch_size", "32"),
+        2,
+    ),
+    # Accelerate prepares the optimizer and the loaders, and not the model, so that no gradient is averaged.
+    Program(
+        _case("quilt-squares", ("C03",), acceptable=("C01",), outside_trace=False),
+        with_torchrun("quilt_squares"),
+        2,
+    ),
+    # ---- faults: data and cores
+    # Pictures are drawn and blurred in Python, in the main process. Printed: data time, nearly all of the time.
+    Program(_case("fern-fronds", ("D01",)), with_python("fern_fronds")),
+    # Each item is found by reading the file from its start. Stacks: __getitem__, on both ranks.
+    Program(_case("toll-receipts", ("D01",), acceptable=("D07",)), with_torchrun("toll_receipts"), 2),
+    # Ten threads for each of two ranks, as the request from Slurm says, on two cores. top: their threads, which spin.
+    Program(_case("brick-kilns", ("D02",), acceptable=("D03", "F04")), ("bash", "brick_kilns.sh"), 2),
+    # OMP_PROC_BIND binds the main thread of each rank to the first core. taskset -p; top: 50 % each.
+    Program(_case("reindeer-herds", ("D03",), acceptable=("D02",)), ("sh", "reindeer_herds.sh"), 2),
+)
