@@ -60,4 +60,14 @@ PROGRAMS: tuple[Program, ...] = (
     Program(_case("brick-kilns", ("D02",), acceptable=("D03", "F04")), ("bash", "brick_kilns.sh"), 2),
     # OMP_PROC_BIND binds the main thread of each rank to the first core. taskset -p; top: 50 % each.
     Program(_case("reindeer-herds", ("D03",), acceptable=("D02",)), ("sh", "reindeer_herds.sh"), 2),
+    # Spawned workers, which import torch anew in each epoch of 20 batches. ps: young children; top: main process idles.
+    Program(_case("mural-fragments", ("D06",), acceptable=("D01", "E07")), with_python("mural_fragments")),
+    # ---- faults: time
+    # The Trainer evaluates all 4000 orders after every 20 steps. Stacks: evaluate, most of the time.
+    Program(_case("bakery-orders", ("E07",), acceptable=("B13",)), with_python("bakery_orders")),
+    # Each sample weighs the whole memory, in Python, and the memory grows. The printed steps/s fall.
+    Program(_case("parrot-tricks", ("E10",), acceptable=("H06",)), with_python("parrot_tricks")),
+    # ---- faults: balance between ranks
+    # Lines are sorted by length before they are divided: rank 1 has all long ones. top: rank 0 waits.
+    Program(_case("verse-meter", ("F03", "F02"), acceptable=("F05",)), with_python("verse_meter"), 2),
 )
