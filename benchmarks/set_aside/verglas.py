@@ -68,6 +68,18 @@ PROGRAMS: tuple[Program, ...] = (
     # Each sample weighs the whole memory, in Python, and the memory grows. The printed steps/s fall.
     Program(_case("parrot-tricks", ("E10",), acceptable=("H06",)), with_python("parrot_tricks")),
     # ---- faults: balance between ranks
+    # Files are dealt in turns, and every second one is compressed: rank 1 reads those. Stacks: json and lzma, on rank 1.
+    Program(_case("coral-cores", ("F01",), acceptable=("F02", "F03", "F05", "D01")), with_torchrun("coral_cores"), 2),
     # Lines are sorted by length before they are divided: rank 1 has all long ones. top: rank 0 waits.
     Program(_case("verse-meter", ("F03", "F02"), acceptable=("F05",)), with_python("verse_meter"), 2),
+    # Rank 0 averages weights, judges them and draws histograms after each step. Stacks: add_histogram, on rank 0.
+    Program(_case("gull-colonies", ("F05",), acceptable=("F02", "F03")), with_torchrun("gull_colonies"), 2),
+    # ---- faults: hangs and lost ranks
+    # A child is joined before its result is taken from the queue: once the result exceeds a pipe, both wait. Stacks: join.
+    Program(_case("cipher-wheels", ("G01",)), with_python("cipher_wheels"), onset="last line"),
+    # ---- faults: numbers and learning
+    # 64 micro-batches make an update, and with two ranks an epoch has 50: none ever happens. The printed loss is constant.
+    Program(_case("lantern-festivals", ("J03",)), with_torchrun("lantern_festivals"), 2),
+    # Targets in hundreds, a squared error, and a rate for targets near one: the printed loss explodes at once, and is nan.
+    Program(_case("trout-ladders", ("J01", "J02", "nan_loss")), with_python("trout_ladders")),
 )
