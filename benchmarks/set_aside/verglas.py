@@ -51,6 +51,13 @@ PROGRAMS: tuple[Program, ...] = (
         with_torchrun("quilt_squares"),
         2,
     ),
+    # A large table of guests with dense gradients, few pairs in a batch: the ranks spend their time in all_reduce. Stacks:
+    # backward, with gloo's threads at work.
+    Program(
+        _case("cheese-pairings", ("E06",), acceptable=("C16", "C12", "E02")),
+        with_torchrun("cheese_pairings"),
+        2,
+    ),
     # ---- faults: data and cores
     # Pictures are drawn and blurred in Python, in the main process. Printed: data time, nearly all of the time.
     Program(_case("fern-fronds", ("D01",)), with_python("fern_fronds")),
@@ -77,9 +84,21 @@ PROGRAMS: tuple[Program, ...] = (
     # ---- faults: hangs and lost ranks
     # A child is joined before its result is taken from the queue: once the result exceeds a pipe, both wait. Stacks: join.
     Program(_case("cipher-wheels", ("G01",)), with_python("cipher_wheels"), onset="last line"),
+    # A KeyError ends rank 1's main thread; a thread that is no daemon keeps its process, and rank 0 waits in backward.
+    Program(
+        _case("lighthouse-keepers", ("exception", "G04"), acceptable=("G01", "C08", *_ENDED)),
+        with_torchrun("lighthouse_keepers"),
+        2,
+        onset="last line",
+    ),
+    # ---- faults: memory
+    # Outputs with their graphs are kept for the end of the epoch, and never cleared. Memory grows all the time.
+    Program(_case("loom-weaves", ("H06", "E04"), acceptable=("H05",)), with_python("loom_weaves")),
     # ---- faults: numbers and learning
     # 64 micro-batches make an update, and with two ranks an epoch has 50: none ever happens. The printed loss is constant.
     Program(_case("lantern-festivals", ("J03",)), with_torchrun("lantern_festivals"), 2),
     # Targets in hundreds, a squared error, and a rate for targets near one: the printed loss explodes at once, and is nan.
     Program(_case("trout-ladders", ("J01", "J02", "nan_loss")), with_python("trout_ladders")),
+    # Labels are numbered by their first appearance in each of two files. Printed: val_acc stays at chance.
+    Program(_case("glyph-families", ("J05",)), with_python("glyph_families")),
 )
