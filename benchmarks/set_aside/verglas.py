@@ -101,4 +101,18 @@ PROGRAMS: tuple[Program, ...] = (
     Program(_case("trout-ladders", ("J01", "J02", "nan_loss")), with_python("trout_ladders")),
     # Labels are numbered by their first appearance in each of two files. Printed: val_acc stays at chance.
     Program(_case("glyph-families", ("J05",)), with_python("glyph_families")),
+    # ---- healthy: reinforcement, and losses that look bad
+    # Rank 1 plays at the pace of a camera, and rank 0 learns: each waits for the other, as designed.
+    Program(_case("healthy-marble-runs"), with_torchrun("marble_runs"), 2),
+    # PPO: the return is noisy, and the loss of the values grows with it.
+    Program(_case("healthy-acrobats-ppo"), with_torchrun("acrobats_ppo"), 2),
+    # A GAN whose two models are wrapped: losses go up and down.
+    Program(_case("healthy-lace-patterns"), with_torchrun("lace_patterns"), 2),
+    # ---- healthy: work that looks wasteful
+    # The evaluation asks 120 times, on purpose, and takes longer than the training.
+    Program(_case("healthy-bell-ringers"), with_python("bell_ringers")),
+    # It learns from a feed of eight readings a second, and keeps up with it.
+    Program(_case("healthy-rain-radar-feed"), with_python("rain_radar_feed")),
+    # Three tasks take turns, so find_unused_parameters is right.
+    Program(_case("healthy-cello-bows"), with_torchrun("cello_bows"), 2),
 )
