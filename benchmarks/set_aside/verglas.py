@@ -1,4 +1,4 @@
-"""Faults of the kind that people meet on servers with several GPUs, and healthy programs that look odd.
+"""Twenty-four faults of the kind that people meet on servers with several GPUs, and twelve healthy programs that look odd.
 
 Their author knew only the ids and titles of the rules, and no verdict. Frequent mistakes are frequent here, and two thirds of
 the programs have two ranks or two cards. Each comment says what goes wrong, and what would be seen of it from outside: by ps,
@@ -106,13 +106,26 @@ PROGRAMS: tuple[Program, ...] = (
     Program(_case("healthy-marble-runs"), with_torchrun("marble_runs"), 2),
     # PPO: the return is noisy, and the loss of the values grows with it.
     Program(_case("healthy-acrobats-ppo"), with_torchrun("acrobats_ppo"), 2),
+    # An energy-based model: its loss hovers about zero, and says nothing.
+    Program(_case("healthy-cloud-chamber"), with_python("cloud_chamber")),
     # A GAN whose two models are wrapped: losses go up and down.
     Program(_case("healthy-lace-patterns"), with_torchrun("lace_patterns"), 2),
     # ---- healthy: work that looks wasteful
+    # Gradient checkpointing, accumulation and a warm-up.
+    Program(_case("healthy-dune-ripples"), with_python("dune_ripples")),
     # The evaluation asks 120 times, on purpose, and takes longer than the training.
     Program(_case("healthy-bell-ringers"), with_python("bell_ringers")),
     # It learns from a feed of eight readings a second, and keeps up with it.
     Program(_case("healthy-rain-radar-feed"), with_python("rain_radar_feed")),
     # Three tasks take turns, so find_unused_parameters is right.
     Program(_case("healthy-cello-bows"), with_torchrun("cello_bows"), 2),
+    # ---- healthy: several processes
+    # Eight micro-batches under no_sync make an update.
+    Program(_case("healthy-sluice-keepers"), with_torchrun("sluice_keepers"), 2),
+    # Lightning starts the second rank; a cyclic rate, then averaged weights.
+    Program(_case("healthy-peat-smoke"), with_python("peat_smoke"), 2),
+    # Embeddings of both ranks are gathered, with a backward of its own.
+    Program(_case("healthy-ring-spinning"), with_python("ring_spinning"), 2),
+    # A sweep: a queue of short jobs for each of two cards.
+    Program(_case("healthy-solder-joints"), ("bash", "solder_joints.sh"), 2),
 )
