@@ -179,8 +179,8 @@ class Process:
     held: Holdings | None = None
     """What the code of an untracked training holds: models and loader, from its variables; None as for ``doing``."""
     in_rendezvous: bool | None = None
-    """Whether multiprocessing spawned it with others, one of which listens for connections, and none of which computed then.
-    On a later node (``stated``), none has to listen."""
+    """Whether multiprocessing spawned it with others, of which one listens for connections, or all joined a process group, by
+    their stacks, and none of which computed then. On a later node (``stated``), none has to listen."""
     stated: StatedRank | None = None
     """What its command line says, or that of the script that spawned it, if the environment does not number it."""
 

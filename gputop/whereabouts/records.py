@@ -219,6 +219,24 @@ class HeldModels:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldOptimizers:
+    """All optimizers of an untracked training, as its variables show them in a backward pass or an optimizer step."""
+
+    names: tuple[str, ...]
+    """Their classes."""
+    tensors: int
+    """How many tensors they update."""
+    rate: float | None = None
+    """The highest learning rate of all their groups; None if one is unknown."""
+    is_fresh: bool | None = None
+    """Whether they keep nothing about any tensor, so that no step has updated one; None of kinds that never keep anything."""
+    is_elsewhere: bool | None = None
+    """Whether none of their tensors belongs to a model among the variables; None if not all of these were read."""
+    twin: str | None = None
+    """Then, the class of such a model that has as many tensors."""
+
+
+@dataclass(frozen=True, slots=True)
 class HeldList:
     """A list of tensors, or of what holds some: the variable's name, such as "losses" or "history['loss']", and its length."""
 
@@ -243,3 +261,5 @@ class Holdings:
     the same, and does not look for parameters that take no part; None if that is unknown."""
     lists: tuple[HeldList, ...] = ()
     """Its longest lists of tensors, or of what holds some, by name; at most eight."""
+    optimizers: HeldOptimizers | None = None
+    """Its optimizers; None without any, or if they cannot be read."""

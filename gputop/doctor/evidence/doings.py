@@ -55,6 +55,39 @@ class Seen:
         found = Counter(look for look in self.looks if look.activity in activities and look.line is not None)
         return found.most_common(1)[0] if found else None
 
+    def called_alone(self) -> tuple[Doing, list[int]] | None:
+        """Return from where in the user's own code the model is called for long without training it, and for how many looks.
+
+        In some of the times between two such stays, it trains, does something else, and trains again: these are several steps,
+        and the stays are in none. Where each step is as long as a stay, it trains once after each.
+        """
+        lines = Counter(look.line for look in self.looks if look.activity == "forward" and look.line is not None)
+        if not lines:
+            return None
+        line = lines.most_common(1)[0][0]
+        at = next(look for look in self.looks if look.activity == "forward" and look.line == line)
+        stays: list[int] = []
+        between: list[int] = []
+        steps, waits, learns = 0, 0, False
+        for look in self.looks:
+            if look.activity == "forward" and look.line == line:
+                if not stays or steps:
+                    between += [steps] if stays else []
+                    stays.append(1)
+                else:
+                    stays[-1] += waits + 1
+                steps, waits, learns = 0, 0, False
+            elif look.activity in _LEARNS:
+                steps, learns = steps + (not learns), True
+            else:
+                waits, learns = waits + 1, False
+        several = sum(number >= SEVERAL_STEPS for number in between)
+        if several < max(SEVERAL_TIMES, len(between) / 4):
+            return None
+        # By chance alone, what is neither lets two stays look like one.
+        decisive = [look.line == line for look in self.looks if look.activity in _LEARNS or look.line == line]
+        return (at, stays) if lasting(_lengths(decisive), len(decisive)) else None
+
     @property
     def pauses(self) -> Pauses:
         """Return the looks at which it did neither train nor prepare data."""
@@ -190,6 +223,8 @@ class _Course:
 
 LASTING = 0.6
 """Of pauses that last as long as the time between two looks, about two thirds as many begin as look scattered (our choice)."""
+SEVERAL_STEPS, SEVERAL_TIMES = 2, 2
+"""So many steps, and so often, are seen between two stays at a line that is in none (our choice)."""
 TRAINS_MIN = 3
 LOOKED_S = 10.0
 """After so long without a look, the last one says nothing about now. With many processes, looks are rarer (our choice)."""

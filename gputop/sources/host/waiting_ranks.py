@@ -1,10 +1,11 @@
 """Ranks that use neither a GPU nor much of the CPU: they wait in a rendezvous, or are blocked before their first kernel.
 
-Five things distinguish them from other Python processes with PyTorch: their environment (RANK and WORLD_SIZE, or what gputop
+Six things distinguish them from other Python processes with PyTorch: their environment (RANK and WORLD_SIZE, or what gputop
 sets when it starts them and keeps its runs here), the same numbers on their own command line, a launcher above them, a listed
-sibling from multiprocessing, or siblings of which just one listens for the others, as rank 0 does in a rendezvous. What a rank
-itself has started (DataLoader workers, compilers) does not count. What never changes is read once per process: about 0.1 ms.
-Imports only the standard library, gputop's records and its neighbors.
+sibling from multiprocessing, siblings of which just one listens for the others, as rank 0 does in a rendezvous, or siblings
+whose stacks all show that they join a process group. What a rank itself has started (DataLoader workers, compilers) does not
+count. What never changes is read once per process: about 0.1 ms.
+Imports only the standard library, gputop's records, its neighbors, and the reading of stacks.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from gputop.process import StatedRank
 from gputop.sources.host import procfs, procfs_activity
 from gputop.sources.host.launchers import ancestry, launcher_name, stated_rank
 from gputop.sources.host.process_cache import Facts, ProcessCache
+from gputop.sources.python_stacks.joining import Joining
 
 T = TypeVar("T")
 _MAX_ANCESTORS = 64
@@ -40,7 +42,8 @@ class WaitingRanks:
         self.stated: dict[int, StatedRank] = {}
         """PID -> what its command line, or that of the script that spawned it, says of its number, as of the last search."""
         self._meeting: set[tuple[int, int, int]] = set()
-        """Spawned processes that have been seen with just one among them that listens."""
+        """Spawned processes that have been seen with just one among them that listens, or while all joined a process group."""
+        self._joining = Joining()
         self._asked: dict[int, dict[int, set[str]]] = {}
         """By parent, the sockets of the spawned processes of which it is known that they do not meet."""
         self.in_rendezvous: frozenset[int] = frozenset()
@@ -116,6 +119,7 @@ class WaitingRanks:
         before, self._meeting = self._meeting, set()
         asked, self._asked = self._asked, {}
         found: set[int] = set()
+        self._joining.forget_all_but(siblings)
         for parent, spawned in siblings.items():
             node = self.stated.get(spawned[0].stat.pid)
             least = 1 if node is not None else 2
@@ -131,6 +135,7 @@ class WaitingRanks:
                 self._asked[parent] = sockets
                 meet = any(sockets.values()) and sockets != asked.get(parent) and _one_listens(parent, sockets)
                 meet |= node is not None and any(sockets.values())  # the first node's rank 0 listens, and with gloo all do
+                meet = meet or self._joining.all_join(parent, pids, now_s)
             if meet:
                 self._meeting |= keys
                 found.update(pids)

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from gputop.sources.python_stacks.memory import TornError
 from gputop.sources.python_stacks.objects import Kind, Objects
-from gputop.whereabouts.records import HeldList, HeldLoader, HeldModels, Holdings
+from gputop.sources.python_stacks.optimizers import OPTIMIZER, held_optimizers
+from gputop.whereabouts.records import HeldList, HeldLoader, HeldModels, HeldOptimizers, Holdings
 
 _EVALUATES = re.compile(
     r"val|test|eval|dev(?!ice)|hold_?out|infer|pred|query|calib|teacher|target|reference|frozen|"
@@ -21,7 +22,7 @@ _EVALUATES = re.compile(
     re.IGNORECASE,
 )
 """Parts of names; the average of weights (EMA) only as a word of its own, which is part of too many others."""
-_LOADER, _MODULE, _TENSOR, _OPTIMIZER = "torch.DataLoader", "torch.Module", "torch.Tensor", "torch.Optimizer"
+_LOADER, _MODULE, _TENSOR = "torch.DataLoader", "torch.Module", "torch.Tensor"
 DDP = "torch.DistributedDataParallel"
 _REPLICATES = frozenset((DDP, "torch.FullyShardedDataParallel", "torch.FSDPModule"))
 _SPLITS = "torch.DataParallel"
@@ -68,6 +69,7 @@ def holdings(objects: Objects, variables: Iterable[Variable]) -> Found:
     loaders: dict[int, _Found] = {}
     models: dict[int, _Found] = {}
     optimizers: set[int] = set()
+    modules: dict[int, _Found] = {}
     epochs: list[int] = []
     lists: dict[int, HeldList] = {}
     engine = None
@@ -75,8 +77,10 @@ def holdings(objects: Objects, variables: Iterable[Variable]) -> Found:
         variable, kind = found
         if engine is None and any(map(_ENGINES.search, kind.bases)):
             engine = kind.name
-        if _OPTIMIZER in kind.bases:
+        if OPTIMIZER in kind.bases:
             optimizers.add(variable.at)
+        if _MODULE in kind.bases:
+            modules.setdefault(variable.at, found)
         if _LOADER in kind.bases:
             loaders.setdefault(variable.at, found)
         elif _MODULE in kind.bases and not kind.bases & _LOSSES:
@@ -92,6 +96,7 @@ def holdings(objects: Objects, variables: Iterable[Variable]) -> Found:
         _loader(objects, loaders.values()),
         max(epochs, default=None),
         lists=tuple(sorted(longest, key=lambda item: item.name)),
+        optimizers=_optimizers(objects, sorted(optimizers), modules) if engine is None else None,
     )
     wrapped = [place for place, found in models.items() if DDP in found.kind.bases]
     return Found(held, next(iter(wrapped), None), optimizers.pop() if len(optimizers) == len(wrapped) == 1 else None)
@@ -108,7 +113,7 @@ class Updated(NamedTuple):
 
 def updated(objects: Objects, ddp: int, optimizer: int) -> Updated | None:
     """Return what an optimizer has updated; None if that is nothing, or if DDP looks for parameters that take no part."""
-    if DDP not in objects.kind(ddp).bases or _OPTIMIZER not in objects.kind(optimizer).bases:
+    if DDP not in objects.kind(ddp).bases or OPTIMIZER not in objects.kind(optimizer).bases:
         return None
     around, own = objects.attributes(ddp), objects.attributes(optimizer)
     flags = [around.get(name) for name in ("find_unused_parameters", "static_graph")]
@@ -120,6 +125,18 @@ def updated(objects: Objects, ddp: int, optimizer: int) -> Updated | None:
     if objects.kind(state).name not in ("dict", "defaultdict") or not objects.length(state):
         return None
     return Updated((ddp, reducer, optimizer, objects.length(groups)), objects.length(state))
+
+
+def _optimizers(objects: Objects, found: Sequence[int], modules: Mapping[int, _Found]) -> HeldOptimizers | None:
+    """Return what is known of the optimizers. Read last: large models may take all reads that are left."""
+    if any(item.kind.bases & _REPLICATES - {DDP} for item in modules.values()):
+        return None  # FSDP trains other tensors than the model shows
+    kinds = {place: item.kind.name for place, item in modules.items()}
+    trained = [place for place, item in modules.items() if not _EVALUATES.search(item.variable.name)]
+    try:
+        return held_optimizers(objects, found, kinds, trained)
+    except (TornError, UnicodeDecodeError):
+        return None
 
 
 def _with_attributes(objects: Objects, variables: Iterable[Variable]) -> Iterator[_Found]:

@@ -16,7 +16,7 @@ from gputop.sources.python_stacks.memory import Memory, TornError
 _WORD = struct.Struct("<Q")
 _TEXT_MAX = 1024
 _ITEMS_MAX = 4096
-"""A longer tuple or a larger dictionary is not read."""
+"""A longer tuple or list, or a larger dictionary, is not read."""
 _TYPES_MAX = 4096
 _BASES_MAX = 64
 _TYPE_AT, _FIRST = 8, 16
@@ -150,6 +150,17 @@ class Objects:
     def length(self, at: int) -> int:
         """Return the length of the list or dictionary at an address."""
         return self._memory.word(at + _FIRST)
+
+    def entries(self, at: int) -> tuple[int, ...]:
+        """Return where the elements of a list are.
+
+        Raises:
+            TornError: there are too many.
+        """
+        count = self.length(at)
+        if count > _ITEMS_MAX:
+            raise TornError
+        return struct.unpack(f"<{count}Q", self._memory.read(self._memory.word(at + 24), 8 * count)) if count else ()
 
     def newest(self, at: int) -> int | None:
         """Return where the last element of a list is; None of an empty one."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -654,6 +655,35 @@ def test_spawned_ranks_that_never_meet_are_named() -> None:
     ]
     for server in (("events", "lock"), ("sleep", "pipe"), ("sleep", "events")):
         assert told(scene(*server), "G03", 90) is None, server
+
+
+def at_line(text: str | None, scene: Scene) -> Scene:
+    """The same run, whose ranks are all at this line."""
+
+    def looked_at(second: int) -> Snapshot:
+        base = scene(second)
+        doing = Doing("collective", "train.py:9", "setup", text)
+        return replace(base, processes=tuple(replace(process, doing=doing) for process in base.processes))
+
+    return looked_at
+
+
+@pytest.mark.parametrize("begun", [young, spawned])
+def test_ranks_that_look_for_others_in_a_file_are_named_though_they_run_at_times(begun: Callable[[Scene], Scene]) -> None:
+    looks = scenes.outside(*[lambda second: "runs" if second % 6 == 1 else "sleep"] * 2, printed=False, percent=little)
+    finding = told(at_line('dist.init_process_group("gloo", init_method=path)', begun(looks)), "G03", 60)
+    assert finding is not None
+    assert finding.confidence == "likely"
+    assert "ports or files" in finding.cause
+    if begun is spawned:
+        assert "and are in init_process_group" in " ".join(fact.text for fact in finding.evidence)
+    else:
+        for text in ("dist.barrier()", None):
+            assert told(at_line(text, young(looks)), "G03", 60) is None, text
+
+
+def little(number: int, second: int) -> float:
+    return 1.0
 
 
 def test_young_ranks_that_are_seen_to_run_do_not_wait_for_others() -> None:

@@ -27,6 +27,7 @@ from gputop.sources.host.launchers import launcher_name
 from gputop.sources.host.pid_namespace import namespace_note
 from gputop.sources.host.process_cache import StatFiles
 from gputop.sources.host.reader import HostReader
+from gputop.sources.python_stacks import joining
 from tests.real_processes import BUSY, IDLE, PRELUDE, Processes, as_nobody, eventually, see_only_own_processes
 
 USE = (DeviceUse("GPU-1", 2**30, 50.0, "C"),)
@@ -496,6 +497,66 @@ def test_spawned_processes_wait_for_each_other_if_just_one_listens(
     # What computes is listed for that, and has met the others as well.
     [on_gpu] = [process for process in reader.read_processes({min(pids): USE}, {}) if process.pid == min(pids)]
     assert on_gpu.in_rendezvous is meet
+
+
+JOINS = "exec(compile('def {}(): {}', '/x/torch/distributed/distributed_c10d.py', 'exec')); {}()"
+
+
+@pytest.mark.parametrize(
+    ("second", "meet"),
+    [
+        ("init_process_group", True),
+        ("destroy_process_group", False),
+        ("barrier", False),
+    ],
+)
+def test_spawned_processes_wait_for_each_other_if_the_stacks_of_all_show_it(
+    processes: Processes, monkeypatch: pytest.MonkeyPatch, second: str, meet: bool
+) -> None:
+    """Ranks that look for each other in files have no sockets, and with gloo all of them listen."""
+    monkeypatch.setattr(waiting_ranks, "MEETING_AGE_MIN_S", 0.0)
+    monkeypatch.setattr(joining, "FIRST_AGAIN_S", 0.0)
+    children = [
+        f"# multiprocessing.spawn\n{PRELUDE}{OF_ITS_OWN}\n{JOINS.format(name, IDLE.replace(chr(39), chr(34)), name)}"
+        for name in ("init_process_group", second)
+    ]
+    starts = "; ".join(
+        f"{name} = subprocess.Popen([sys.executable, '-c', {code!r}], stdout=subprocess.PIPE)"
+        for name, code in zip("ab", children, strict=True)
+    )
+    ready = "a.stdout.readline(); b.stdout.readline(); say(a.pid, b.pid)"
+    _, words = processes.ready(f"import subprocess\n{starts}\n{ready}\nidle()")
+    pids = set(map(int, words))
+    monkeypatch.setattr(host_unlisted, "TRAINING_CPU_PERCENT", 1e9)
+    monkeypatch.setattr(host_unlisted, "SCAN_S", 0.0)
+    reader = HostReader()
+
+    def shown() -> set[int]:
+        return {item.pid for item in reader.read_processes({}, {}) if item.pid in pids and item.in_rendezvous}
+
+    if meet:
+        assert eventually(shown, lambda found: found == pids) == pids
+    else:
+        assert not any(shown() for _ in range(5))
+
+
+def test_stacks_of_spawned_processes_are_read_ever_more_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+
+    def reads(pid: int) -> bool:
+        read.append(pid)
+        return False
+
+    monkeypatch.setattr(joining, "_joins", reads)
+    looks = joining.Joining()
+    times: list[int] = []
+    for now in range(100):
+        looks.all_join(1, [7], now)
+        times += [now] * (len(read) - len(times))
+    assert times == [0, 5, 15, 35, 75]
+    looks.forget_all_but(())
+    looks.all_join(1, [7], 100.0)
+    assert len(read) == len(times) + 1
 
 
 def test_training_on_the_cpu_stays_listed_while_it_pauses(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:

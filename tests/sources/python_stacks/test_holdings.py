@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,17 @@ from gputop.sources.python_stacks.objects import Objects
 from gputop.sources.python_stacks.reader import StackReader
 from gputop.sources.python_stacks.survey import FAILED_MAX, LOOK_S, Survey
 from gputop.whereabouts.activities import is_library
-from gputop.whereabouts.records import BACKWARD_MIN, FORWARD_MIN, Activity, Call, HeldList, HeldLoader, HeldModels, Holdings
+from gputop.whereabouts.records import (
+    BACKWARD_MIN,
+    FORWARD_MIN,
+    Activity,
+    Call,
+    HeldList,
+    HeldLoader,
+    HeldModels,
+    HeldOptimizers,
+    Holdings,
+)
 from tests.pythons import SUPPORTED, python_of
 from tests.real_processes import eventually
 
@@ -275,6 +286,91 @@ def test_how_many_tensors_an_optimizer_updates_beside_ddp_is_read(
     eventually(lambda: reader.read_holdings(lambda path: not is_library(path)), lambda held: held is not None, 0.01)
     found = eventually(reader.read_updated, lambda found: (found is None) == (tensors is None), 0.01)
     assert (None if found is None else found.tensors) == tensors
+
+
+OPTIMIZES = """\
+Optimizer = of_torch("Optimizer")
+Adam, SGD, Own = of_torch("Adam", Optimizer), of_torch("SGD", Optimizer), of_torch("Muon", Optimizer)
+Around = type("AcceleratedOptimizer", (Optimizer,), {"__module__": "accelerate.optimizer"})
+
+
+def layers(kind=Net):
+    made = module(kind, inner=module(Net), drop=module(Dropout))
+    made._modules["inner"]._parameters = {"weight": Tensor(), "bias": Tensor(), "extra": None}
+    return made
+
+
+def of(*models):
+    return [each for made in models for each in made._modules["inner"]._parameters.values() if each is not None]
+
+
+def optimizer(kind, tensors, lr=0.1, state=0, **more):
+    return new(kind, state=dict.fromkeys(range(state), 1), param_groups=[{"params": tensors, "lr": lr, **more}])
+
+
+def train(opt, net, other=None, teacher=None):
+    wait()
+
+
+made = [layers(), layers()]
+net, before = lambda: made[0], lambda: made[1]  # variables would count as well
+"""
+MEETS = HeldOptimizers(("Adam",), 2, rate=0.1, is_fresh=False, is_elsewhere=False)
+OPTIMIZERS = {
+    "of the model": ("train(optimizer(Adam, of(net()), state=2), net())", MEETS),
+    "that has updated nothing": ("train(optimizer(Adam, of(net())), net())", replace(MEETS, is_fresh=True)),
+    "with momentum": (
+        "train(optimizer(SGD, of(net()), momentum=0.9), net())",
+        replace(MEETS, names=("SGD",), is_fresh=True),
+    ),
+    "without momentum": ("train(optimizer(SGD, of(net()), momentum=0), net())", replace(MEETS, names=("SGD",), is_fresh=None)),
+    "of another kind": ("train(optimizer(Own, of(net())), net())", replace(MEETS, names=("Muon",), is_fresh=None)),
+    "of another model": (
+        "train(optimizer(Adam, of(before()), state=2), net())",
+        replace(MEETS, is_elsewhere=True, twin="Net"),
+    ),
+    "of another model that is there": ("train(optimizer(Adam, of(before()), state=2), net(), before())", MEETS),
+    "of another model, in DDP": (
+        "train(optimizer(Adam, of(before()), state=2), module(DDP, module=net()))",
+        replace(MEETS, is_elsewhere=True, twin="DistributedDataParallel"),
+    ),
+    "of the model, in DDP": ("train(optimizer(Adam, of(net()), state=2), module(DDP, module=net()))", MEETS),
+    "beside a teacher": (
+        "train(optimizer(Adam, of(before()), state=2), loader(Random()), teacher=net())",
+        replace(MEETS, is_elsewhere=True),
+    ),
+    "of two models": ("train(optimizer(Adam, of(before(), net()), state=4), net())", replace(MEETS, tensors=4)),
+    "of a picture": ("train(optimizer(Adam, [Tensor()], state=1), net())", replace(MEETS, tensors=1, is_elsewhere=True)),
+    "with a rate of 0": ("train(optimizer(Adam, of(net()), lr=0.0, state=2), net())", replace(MEETS, rate=0.0)),
+    "with a rate that is a tensor": (
+        "train(optimizer(Adam, of(net()), lr=Tensor(), state=2), net())",
+        replace(MEETS, rate=None),
+    ),
+    "two of them": (
+        "train(optimizer(Adam, of(net())), net(), optimizer(SGD, of(before()), lr=0.3, state=2, momentum=0.9))",
+        HeldOptimizers(("Adam", "SGD"), 4, rate=0.3, is_fresh=False, is_elsewhere=False),
+    ),
+    "in accelerate's": ("train(new(Around, optimizer=optimizer(Adam, of(net()), state=2)), net())", MEETS),
+    "beside no model": (
+        "train(optimizer(Adam, of(net())), None, loader(Random()))",
+        replace(MEETS, is_fresh=True, is_elsewhere=None),
+    ),
+    "with FSDP": (
+        "train(optimizer(Adam, of(before())), module(of_torch('FullyShardedDataParallel', Module), inner=net()))",
+        None,
+    ),
+    "without tensors": ("train(optimizer(Adam, []), net())", None),
+    "of something else": ("train(new(Adam, state=3, param_groups=7), net())", None),
+}
+
+
+@pytest.mark.parametrize("version", SUPPORTED)
+def test_what_optimizers_update_is_read(version: str, started: Callable[..., Any]) -> None:
+    python, found = python_of(version), {}
+    for name, (code, _) in OPTIMIZERS.items():
+        held = held_by(started(f"{CLASSES}{OPTIMIZES}{code}", python))
+        found[name] = held.optimizers if held is not None else None
+    assert found == {name: expected for name, (_, expected) in OPTIMIZERS.items()}
 
 
 TORCH = """\

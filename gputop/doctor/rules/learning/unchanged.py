@@ -23,6 +23,8 @@ from gputop.doctor.rules.learning.guessing import (
     guesses,
     stays_at_chance,
 )
+from gputop.doctor.rules.learning.untouched import EPOCHS_MIN as UNTOUCHED_EPOCHS
+from gputop.doctor.rules.learning.untouched import VANISHED_RATE, changes_nothing
 from gputop.doctor.rules.learning.weights_stay import BAND, COARSE_SHARE, PROBES_MIN, STEPS_MIN, weights_stay
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.only_loss import STRETCHES_MIN, only_loss
@@ -32,9 +34,6 @@ from gputop.snapshot import AUTOMATIC_PREFIX, Rank, own_or_automatic
 
 ZERO_RATE_STEPS = 50
 """A schedule may end at 0 with the last step of a run, but this many steps at 0 are a mistake."""
-VANISHED_RATE = 1e-15
-"""A step of this rate changes no weight in float32, which keeps seven digits. A cosine schedule that ends at 0 is below it in
-its last steps only."""
 SAME_VALUES = 100
 REDRAWN_TIMES = 3
 """A progress bar repeats a loss until the script sets the next one. A stretch this many times as long as the longest such one
@@ -58,6 +57,13 @@ _HELD_OUT = re.compile(r"(?i)(?:^|[/_.-])(?:val|valid|validation|eval|evaluation
 
 def loss_stays(evidence: Evidence, group: RankGroup) -> Judgement:
     """J03: the learning rate is 0, the loss or the weights are always the same, or the loss is back where it began."""
+    by_loss = _by_loss(evidence, group)
+    if isinstance(by_loss, Suspicion) and by_loss.finding.confidence != "possible":
+        return by_loss
+    return changes_nothing(evidence, group) or by_loss
+
+
+def _by_loss(evidence: Evidence, group: RankGroup) -> Judgement:
     found = only_loss(group)
     if found is None:
         return None
@@ -85,7 +91,10 @@ J03 = Rule(
     from_printed=True,
     severities=("error", "warning", "info"),
     confidences=("certain", "likely", "possible"),
-    needs=("journal: loss since the run began and learning rate, else its files or output", "journal: parameters"),
+    needs=(
+        "journal: loss since the run began and learning rate, else its files or output",
+        "journal: parameters, else /proc: variables",
+    ),
     every_s=RARELY_S,
     threshold=(
         f"every learning rate is below {VANISHED_RATE:g} for {ZERO_RATE_STEPS} steps (certain)",
@@ -106,6 +115,9 @@ J03 = Rule(
         f"after {FLAT_STEPS} steps the loss is within {FLAT_SHARE:.0%} of its initial value and never left a band of "
         f"{FLAT_BAND:.0%} (possible)",
         f"neither {FLAT_VALUES} reports of the loss nor those of an evaluation's left a band of {FLAT_SHARE:.0%} (possible)",
+        "untracked, variables hold only optimizers with a rate of 0, or that keep nothing about any tensor, "
+        f"{UNTOUCHED_EPOCHS} epochs later or beside a loss that stays, or with tensors of none of the models, one of which has "
+        "as many (likely or possible); not if the loss has moved",
     ),
     estimated=True,
     mechanism=(

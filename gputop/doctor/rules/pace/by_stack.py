@@ -18,9 +18,11 @@ from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.rules.pace.beside import (
     EVALUATION_MAX_SHARE,
     EVALUATION_SHARE,
+    LONG_SPANS_S,
     LOOKS_MIN,
     PAUSE_SHARE,
     SPANS,
+    TIMES_LONG_MIN,
     Pause,
     busy_beside,
     name_of,
@@ -46,7 +48,7 @@ from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.only_loss import only_loss
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
 from gputop.doctor.rules.support.shared import utilization
-from gputop.whereabouts.records import Activity
+from gputop.whereabouts.records import Activity, Doing
 
 DATA_SHARE = 0.4
 """Twice the share that a journal is asked for, because looks are few (our choice)."""
@@ -190,6 +192,19 @@ def works_by_stack(evidence: Evidence, group: RankGroup) -> Judgement:
     return Suspicion(_works(group, pause), 3.0)
 
 
+def calls_by_stack(evidence: Evidence, group: RankGroup) -> Judgement:
+    """Judge E07 for an untracked run: a main thread calls the model again and again for long, and trains elsewhere."""
+    for span_s in LONG_SPANS_S:  # among few looks, chance makes as much
+        for member, seen in seen_of_all(evidence, group, span_s):
+            found = seen.called_alone()
+            if found is None or not seen.trains or not repeated(found[1], TIMES_LONG_MIN):
+                continue
+            share = sum(found[1]) / len(seen.looks)
+            if EVALUATION_SHARE <= share <= EVALUATION_MAX_SHARE and late_by_stack(evidence, group) is None:
+                return Suspicion(_calls(group, member, seen, *found), 3.0)
+    return None
+
+
 def _is_no_trifle(evidence: Evidence, member: Member, seen: Seen) -> bool:
     """Return whether checkpoints take long, or are large: of a toy, the best model may be saved in each of its quick steps."""
     assert member.process is not None
@@ -257,6 +272,31 @@ def _pauses(
         else "The loop waits while each evaluation runs.",
         SAVE_FIX if saves else EVALUATE_LESS,
         "The training is meant to pause that often.",
+        pids=(member.process.pid,),
+    )
+
+
+def _calls(group: RankGroup, member: Member, seen: Seen, at: Doing, stays: Sequence[int]) -> Finding:
+    assert member.process is not None
+    share = sum(stays) / len(seen.looks)
+    return tracked.about(
+        group,
+        "E07",
+        "warning",
+        "possible",
+        f"Calls of the model between the steps take {share:.0%} of the time",
+        [
+            Fact(
+                f"the main thread of {name_of(member)} called the model, without a backward pass, in {share:.0%} of "
+                f"{words.count(len(seen.looks), 'look')} at its stack, mostly at {at.place}",
+                round(share, 2),
+                f"/proc/{member.process.pid}/mem",
+            ),
+            Fact(f"it began {words.count(len(stays), 'time')}", len(stays), "as above"),
+        ],
+        "The training stops while the model is called there, as for an evaluation.",
+        EVALUATE_LESS,
+        "What is computed there is meant to take this long, such as labels or samples for the next steps.",
         pids=(member.process.pid,),
     )
 

@@ -18,7 +18,7 @@ from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.rules.pace import beside
 from gputop.doctor.rules.pace.beside import EVALUATION_MAX_SHARE, EVALUATION_SHARE, PAUSE_SHARE
-from gputop.doctor.rules.pace.by_stack import WRITTEN_SURE_BYTES, pauses_by_stack, works_by_stack
+from gputop.doctor.rules.pace.by_stack import WRITTEN_SURE_BYTES, calls_by_stack, pauses_by_stack, works_by_stack
 from gputop.doctor.rules.pace.other_work import PAUSE_SURE_SHARE
 from gputop.doctor.rules.pace.own_times import PAUSES_SHARE, evaluates_longer, pauses_before_evaluations
 from gputop.doctor.rules.pace.saves import (
@@ -265,6 +265,7 @@ _JUDGES = (
     _works,
     pauses_before_evaluations,
     writes_all_the_time,
+    calls_by_stack,
 )
 
 
@@ -298,6 +299,9 @@ E07 = Rule(
         f"{EVALUATION_SHARE:.0%} to {EVALUATION_MAX_SHARE:.0%} (possible), repeatedly: "
         f"{beside.TIMES_MIN} times in {beside.SPAN_S:.0f} s, or {beside.TIMES_LONG_MIN} times in up to "
         f"{beside.LONG_SPANS_S[-1]:.0f} s",
+        f"or, untracked, calls of the model at a line at which no step is made, for {EVALUATION_SHARE:.0%} to "
+        f"{EVALUATION_MAX_SHARE:.0%} of {beside.LONG_SPANS_S[0]:.0f} s or more, {beside.TIMES_LONG_MIN} times, if several "
+        "steps are seen between some of them (possible)",
         f"by the same stacks: other work that neither trains nor prepares data takes {PAUSE_SHARE:.0%} in pauses of several "
         f"looks, or metrics, files, drawing, logging or garbage {beside.WORK_SHARE:.0%} in any (possible); of a policy, or in "
         "an environment, only what it writes",

@@ -34,9 +34,12 @@ G03_MEMORY_BYTES = 2 * 2**30
 """A context takes half a GiB. Above this, the model is loaded, so the process group exists (our choice)."""
 
 
+JOINS_LOOKS_MIN = 5
+"""So many looks at a stack are at that line (our choice)."""
+_JOINS = "init_process_group("
 _NUMBERED = "\n# rank and world size come from the environment"
 _FIX_SPAWNED = """\
-# choose the address and the port once, before mp.spawn: they are the same in every rank
+# choose the address and the port, or the file, once, before mp.spawn: they are the same in every rank
 os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"] = "127.0.0.1", "29500"
 mp.spawn(worker, args=(world_size,), nprocs=world_size)  # world_size in init_process_group is nprocs"""
 
@@ -54,6 +57,7 @@ def never_complete(evidence: Evidence, group: RankGroup) -> Judgement:
         return None
     absent = _absent(evidence, group, ranks)
     by_hand = unnumbered or (absent is not None and all(_polls(evidence, process) for process in processes))
+    by_hand = by_hand or all(_joins(evidence, process) for process in processes)
     if not all(_waits(evidence, process, G03_EARLY_S, by_hand) for process in processes) or _has_group(evidence, group):
         return None
     if held_up(evidence, group) is not None:
@@ -72,7 +76,7 @@ def never_complete(evidence: Evidence, group: RankGroup) -> Judgement:
             len(ranks),
             "/proc/<pid>/stat, io",
         ),
-        Fact("they were spawned together, and one of them listens for connections", len(ranks), "/proc/<pid>/net/tcp")
+        _spawned_together(evidence, processes)
         if unnumbered
         else Fact(f"WORLD_SIZE={expected} at launch, {started} ranks started here", expected, "/proc/<pid>/environ"),
         Fact("no rank has completed a step or reported a process group", 0, "journal"),
@@ -92,7 +96,7 @@ def never_complete(evidence: Evidence, group: RankGroup) -> Judgement:
         else "The ranks wait for each other: none of them starts",
         facts,
         "init_process_group waits until WORLD_SIZE ranks have joined: one was not started or died at once, the script sets "
-        "another WORLD_SIZE, the ranks use different ports, the port is taken, or a firewall is in the way.",
+        "another WORLD_SIZE, the ranks use different ports or files, the port is taken, or a firewall is in the way.",
         f"py-spy dump --pid {pid}  # is it in init_process_group, or somewhere "
         f"else?\n{_FIX_SPAWNED if unnumbered else fixes.launch_line(group, started or len(ranks)) + _NUMBERED}"
         if here or missing or unnumbered
@@ -100,6 +104,12 @@ def never_complete(evidence: Evidence, group: RankGroup) -> Judgement:
         "A rank completes a step, or is busy reading data.",
     )
     return Suspicion(finding, G03_EARLY_HOLD_S if early else G03_HOLD_S)
+
+
+def _spawned_together(evidence: Evidence, processes: Sequence[Process]) -> Fact:
+    if all(_joins(evidence, process) for process in processes):
+        return Fact("they were spawned together, and are in init_process_group", len(processes), "/proc/<pid>/mem")
+    return Fact("they were spawned together, and one of them listens for connections", len(processes), "/proc/<pid>/net/tcp")
 
 
 class _Absent(NamedTuple):
@@ -220,7 +230,8 @@ G03 = Rule(
         f"ranks that are {G03_AGE_S:.0f} s old and use less than {G03_CPU_PERCENT:.0f}% of a core for "
         f"{G03_HOLD_S:.0f} s, without a step; certain if fewer run than were started; possible from an age of "
         f"{G03_EARLY_S:.0f} s",
-        "spawned processes without RANK, if just one listens and all main threads sleep or wait for a connection",
+        "spawned processes without RANK, if just one listens and all main threads sleep or wait for a connection, or all are "
+        "in init_process_group by their stacks",
         "ranks or nodes that their command lines number (--rank 0 --world-size 2), while others of them are in no process "
         "here; certain if these can only be on this machine",
     ),
@@ -246,7 +257,7 @@ def _meeting(evidence: Evidence, group: RankGroup) -> list[Member]:
     alone = all(process.stated is not None and process.stated.node is not None for process in processes)
     if len(processes) < (1 if alone else 2) or not all(process.in_rendezvous for process in processes):
         return []
-    if not all(_polls(evidence, process) for process in processes):
+    if not all(_polls(evidence, process) or _joins(evidence, process) for process in processes):
         return []
     return [member for member in group.members if member.process is not None]
 
@@ -278,6 +289,15 @@ def _polls(evidence: Evidence, process: Process) -> bool:
     return waits >= POLLS_SHARE * max(1, seen.total()) and seen["sleep"] + seen["socket"] + seen["runs"] + seen["events"] == (
         seen.total()
     )
+
+
+def _joins(evidence: Evidence, process: Process) -> bool:
+    """Return whether the main thread has lately only been seen at a line that joins a process group.
+
+    Ranks that meet in a file look into it every few milliseconds: they are seen running at times.
+    """
+    looks = evidence.doings.seen_at_all(process, G03_SAMPLED_S).looks
+    return len(looks) >= JOINS_LOOKS_MIN and all(_JOINS in (look.text or "") for look in looks)
 
 
 def _has_group(evidence: Evidence, group: RankGroup) -> bool:

@@ -176,6 +176,49 @@ def test_what_else_main_threads_do_is_left_alone(name: str) -> None:
     assert not found(HEALTHY[name])
 
 
+STEP = (
+    Doing("forward", "train.py:60", "main"),
+    Doing("backward", "train.py:62", "main"),
+    Doing("optimizer", "train.py:63", "main"),
+)
+CALLS = Doing("forward", "train.py:70", "main")
+
+
+def calls_for(calls: int, *trains: Doing, once: bool = False, calls_at: Doing = CALLS) -> Scene:
+    """A run that calls the model so often, and then does these, again and again; or calls it just once."""
+    cycle = [calls_at] * calls + list(trains)
+
+    def look(second: int) -> Doing:
+        return cycle[second % len(cycle)] if not once or 20 < second < 60 else STEP[second % 3]
+
+    return seen_to(outside(always("runs")), look)
+
+
+def test_calls_of_the_model_between_the_steps_are_named_whatever_their_function() -> None:
+    (finding,) = found(calls_for(11, *STEP * 3), 130)
+    assert (finding.id, finding.confidence) == ("E07", "possible")
+    assert finding.title == "Calls of the model between the steps take 55% of the time"
+    assert "mostly at train.py:70 in main" in finding.evidence[0].text
+
+
+CALLS_OF_STEPS = {
+    "each step is as long": calls_for(6, *[STEP[1]] * 5),
+    "each step is as long, and has several lines": calls_for(6, STEP[0], *[STEP[1]] * 4),
+    "the frozen part takes most of a step": seen_to(
+        outside(always("runs")), lambda second: CALLS if second * 7919 % 101 < 75 else STEP[second % 3]
+    ),
+    "once": calls_for(6, *STEP, once=True),
+    "it takes less": calls_for(5, *STEP * 3),
+    "it is the work itself": calls_for(45, *STEP * 3),
+    "it is at the same line as the steps": calls_for(11, *STEP * 3, calls_at=STEP[0]),
+}
+
+
+@pytest.mark.parametrize("name", CALLS_OF_STEPS)
+def test_calls_of_the_model_that_belong_to_steps_are_left_alone(name: str) -> None:
+    assert not found(CALLS_OF_STEPS[name], 180)
+
+
 def test_other_work_between_the_steps_may_prepare_data() -> None:
     looks = [*[Doing("other", "train.py:11", "bpe")] * 3, Doing("backward", "train.py:60", "fit"), Doing("forward")]
     (finding,) = found(seen_to(outside(always("runs")), lambda second: looks[second % 5]))
