@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gputop.snapshot import Ancestor, DeviceUse, LaunchEnvironment, Snapshot
+from gputop.whereabouts.records import HeldModels, Holdings
 from tests import samples
 from tests.doctor.scenes.base import (
     first_seen,
@@ -266,6 +267,40 @@ def test_a03_hears_a_command_line_that_asks_for_more():
     finding = last_verdict(lambda second: plain(second, mask="1", command=("python", "train.py", "--gpus", "0,1,2,3")), 10)
     assert (finding.id, finding.severity) == ("A03", "warning")
     assert any("asks for 4 GPUs" in fact.text for fact in finding.evidence)
+
+
+IN_DATA_PARALLEL = HeldModels(("DataParallel", "Net"), "DataParallel", devices=1)
+
+
+def test_a03_warns_of_a_data_parallel_that_the_mask_leaves_one_gpu():
+    def masked(second, held=IN_DATA_PARALLEL, others=()):
+        shot = plain(second, mask="0", held=Holdings(held))
+        taken = (single(5000 + n, use(n), second=second, visible=4, user="bob", uid=1001) for n in others)
+        return replace(shot, processes=(*shot.processes, *taken), devices=gpus([0, *others], 4))
+
+    finding = last_verdict(masked)
+    assert (finding.id, finding.severity) == ("A03", "warning")
+    assert "nn.DataParallel was given 1 device" in [fact.text for fact in finding.evidence]
+    assert play(lambda second: masked(second, others=(1, 2, 3)), 40)[-1] == (), "the others are taken"
+    alone = last_verdict(lambda second: masked(second, HeldModels(("Net",))))
+    assert (alone.id, alone.severity) == ("A03", "info"), "a model that is not divided"
+
+
+@pytest.mark.parametrize("is_tracked", [True, False], ids=["tracked", "by its variables"])
+def test_a03_warns_of_a_data_parallel_that_the_mask_leaves_one_virtual_gpu(is_tracked: bool):
+    def masked(second, wrapper="DataParallel", mask="0"):
+        run = virtual_run(second, [0], {"model": {"wrapper": wrapper}})
+        process = replace(virtual_rank(0, 0, 1), launcher=None, environment=LaunchEnvironment(virtual_devices=mask))
+        if is_tracked:
+            return virtual(second, {0: 60.0}, (process,), (run,), 2)
+        untracked = replace(process, rank=None, run_id=None, held=Holdings(HeldModels(("Net",), wrapper)))
+        return virtual(second, {0: 60.0}, (untracked,), (), 2)
+
+    finding = last_verdict(masked)
+    assert (finding.id, finding.severity) == ("A03", "warning")
+    assert "the model is in nn.DataParallel" in [fact.text for fact in finding.evidence]
+    assert play(lambda second: masked(second, wrapper=None), 40)[-1] == ()
+    assert "A03" not in ids(play(lambda second: masked(second, mask="0,1"), 40)[-1])
 
 
 # ---- A12

@@ -10,7 +10,7 @@ from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.facts import stated
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact, Finding
-from gputop.doctor.rules.launching.placement import extra_devices_wanted
+from gputop.doctor.rules.launching.placement import alone_in_data_parallel, extra_devices_wanted
 from gputop.doctor.rules.support.rule import Judgement, Rule, Suspicion
 
 
@@ -35,7 +35,7 @@ def mig_slice(evidence: Evidence, group: RankGroup) -> Judgement:
         title = f"{started} ranks on MIG: a process sees one of {len(instances)} instances"
     else:
         count = stated.device_count(group.members[0].journal)
-        wish = extra_devices_wanted(group, 1) if count in (None, 1) else None
+        wish = (extra_devices_wanted(group, 1) or alone_in_data_parallel(group)) if count in (None, 1) else None
         if wish is None:
             return None
         detail, title = wish, f"MIG shows this process 1 of {len(instances)} instances"

@@ -34,6 +34,7 @@ _MASK_PER_RANK = """\
 srun --gpus-per-task=1 …  # gives each rank its own GPU; or start the ranks with torchrun:
 {torchrun}"""
 _NO_MASK = "# remove from the script the line that sets {variable} to {mask}\n"
+_SPLITS = "DataParallel"
 _COUNT_OPTIONS = ("--num_gpus", "--num-gpus", "--n_gpus", "--ngpus", "--n_gpu")
 _LIST_OPTIONS = ("--gpus", "--gpu-ids", "--gpu_ids", "--device", "--devices", "device", "devices")
 
@@ -163,16 +164,18 @@ def _crowd_fix(group: RankGroup, crowd: list[Member]) -> str:
 
 
 def mask_restricts(evidence: Evidence, group: RankGroup) -> Judgement:
-    """A03: the run sees fewer GPUs than the machine has; a warning if it asks for more than it sees."""
+    """A03: the run sees fewer GPUs than the machine has; a warning if it asks for more, or divides batches over one."""
     count = group.visible_count
     if count is None or not 0 < count < len(group.pool) or any(d.mig_enabled for d in group.pool):
         return None
     own = _own_mask(group)
-    wish = extra_devices_wanted(group, count)
-    if group.virtual and own is None and (wish is None or _is_placed(group)):
-        return None  # For virtual GPUs, the launch mask only records which ones were chosen.
     outside = [device for device in group.pool if group.visible is not None and device not in group.visible]
     free = evidence.free(outside)
+    wish = extra_devices_wanted(group, count)
+    if wish is None and count == 1 and free:
+        wish = alone_in_data_parallel(group)
+    if group.virtual and own is None and (wish is None or _is_placed(group)):
+        return None  # For virtual GPUs, the launch mask only records which ones were chosen.
     if wish is None and not _worth_a_remark(evidence, group, count, bool(free)):
         return None
     name = _variable(group)
@@ -217,9 +220,10 @@ A03 = Rule(
     title="The mask hides GPUs",
     severities=("warning", "info"),
     confidences=("certain",),
-    needs=("CUDA_VISIBLE_DEVICES at launch", "NVML"),
+    needs=("CUDA_VISIBLE_DEVICES at launch", "NVML", "journal: data_parallel, else /proc: variables"),
     window_s=A03_HOLD_S,
-    threshold="fewer visible GPUs than the machine has; a warning if the run asks for more than it sees",
+    threshold="fewer visible GPUs than the machine has; a warning if the run asks for more than it sees, or has a model in "
+    "nn.DataParallel and sees one GPU while others are free",
     hides=("A07", "A01", "A02"),
     hides_if=_asks_for_more,
     hides_when="the run asks for more GPUs than it sees",
@@ -261,10 +265,9 @@ def extra_devices_wanted(group: RankGroup, count: int) -> Fact | None:
             return Fact(f"{started} ranks were started on this machine", started, "LOCAL_WORLD_SIZE (/proc/<pid>/environ)")
         return Fact(f"{ranks} ranks run on this machine", ranks, "RANK (/proc/<pid>/environ)")
     for member in group.members:
-        wrapped = stated.data_parallel(member.journal)
-        if wrapped is not None and (wrapped.devices > count or (wrapped.devices == 1 and count == 1)):
-            text = f"nn.DataParallel was given {words.count(wrapped.devices, 'device')}"
-            return Fact(text, wrapped.devices, "journal")
+        given, source = _given(member)
+        if given is not None and given > count:
+            return _was_given(given, source)
     process = group.main_process
     command = process.command if process is not None and process.command else ()
     number = fixes.option(command, _COUNT_OPTIONS)
@@ -274,6 +277,38 @@ def extra_devices_wanted(group: RankGroup, count: int) -> Fact | None:
     if asked > count:
         return Fact(f"the command line asks for {asked} GPUs", asked, "/proc/<pid>/cmdline")
     return None
+
+
+def alone_in_data_parallel(group: RankGroup) -> Fact | None:
+    """Return what shows that a process that sees a single device divides its batches over the devices that it sees."""
+    for member in group.members:
+        given, source = _given(member)
+        if given == 1:
+            return _was_given(given, source)
+        if given is None and group.virtual and _splits(member):
+            return Fact("the model is in nn.DataParallel", None, source)
+    return None
+
+
+def _was_given(devices: int, source: str) -> Fact:
+    return Fact(f"nn.DataParallel was given {words.count(devices, 'device')}", devices, source)
+
+
+def _given(member: Member) -> tuple[int | None, str]:
+    """Return how many devices nn.DataParallel was given, and where that is known from; None without it, or without devices."""
+    wrapped = stated.data_parallel(member.journal)
+    if member.journal is not None or member.process is None:
+        return (wrapped.devices or None if wrapped is not None else None), "journal"
+    held = member.process.held
+    models = held.models if held is not None else None
+    return (models.devices if models is not None else None), f"/proc/{member.process.pid}/mem"
+
+
+def _splits(member: Member) -> bool:
+    """Return whether a model is in nn.DataParallel. Without a real GPU, it is given no devices."""
+    held = member.process.held if member.process is not None else None
+    read = held.models.wrapper if held is not None and held.models is not None else None
+    return _SPLITS in (read, stated.wrapper(member.journal))
 
 
 def _variable(group: RankGroup) -> str:
@@ -296,6 +331,8 @@ def _mask_title(group: RankGroup, count: int, wish: Fact | None, own: str | None
     where = _variable(group) if group.masks or own is not None else "torch"
     if wish is not None and "ranks" in wish.text:
         return f"{wish.value} ranks, but {where} shows {words.count(count, 'GPU')}"
+    if wish is not None and _SPLITS in wish.text and count == 1 and own is None:
+        return f"DataParallel has one GPU of {len(group.pool)}: {where} hides the others"
     by = "The script hides GPUs: " if own is not None else ""
     return f"{by}{where} shows {count} of {words.count(len(group.pool), 'GPU')}"
 
