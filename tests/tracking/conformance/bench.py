@@ -89,7 +89,7 @@ class Result:
     why: list[str] = field(default_factory=list)
     """What is wrong, for whoever fixes it."""
     cannot_run: str = ""
-    """Why the script by itself comes to no step: this torch, or this framework, may lack what it uses. It has no verdicts then."""
+    """Why the script itself comes to no step: this torch, or this framework, may lack what it uses. Then it has no verdicts."""
 
 
 def names() -> list[str]:
