@@ -1,7 +1,8 @@
 """Find the rank that the others wait for. The wait shows in the backward pass, so the culprit has the shortest one. Pure.
 
-Ranks that average gradients by hand wait between the backward pass and the step (``after_backward``): there, the culprit has
-the shortest rest of the step, and its backward pass is a part that may be longer.
+Ranks that average gradients by hand wait between the backward pass and the step: there, the culprit has the shortest rest of
+the step, and its backward pass is a part that may be longer. DDP sends rank 0's buffers, such as those of BatchNorm, before
+each forward pass: if rank 0 is late, the others wait there, and no longer in the backward pass.
 
 On a GPU, the host only queues work: its times of forward and backward say when, and it waits where it reads a value. Where the
 ranks report times by CUDA events, of one step in about half a second, those count instead.
@@ -19,6 +20,7 @@ from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from gputop import units
 from gputop.doctor.evidence import windows
@@ -46,6 +48,8 @@ TURNS_SHARE = 0.7
 DATA, FORWARD, BACKWARD, OPTIMIZER = "phase/data", "phase/forward", "phase/backward", "phase/optimizer"
 REST = "rest"
 """The part of a step outside all phases."""
+Meets = Literal["backward", "after backward", "forward"]
+"""The part of a step in which the ranks wait for each other."""
 _Times = Mapping[int, Mapping[int, float]]
 """Rank -> step -> seconds."""
 
@@ -77,7 +81,7 @@ class Straggling:
     """Ranks wait for another one. ``culprit`` is None if it is a different rank at every step.
 
     ``score``: mean wait over step time. ``excess_s``: how much longer each part of the culprit's step is than the others'
-    (medians), in seconds; ``gap_s``: the difference in the backward pass that these parts must explain.
+    (medians), in seconds; ``gap_s``: the difference in the part in which they wait, which these parts must explain.
     """
 
     culprit: int | None
@@ -87,8 +91,13 @@ class Straggling:
     step_s: float
     excess_s: Mapping[str, float]
     clock: Clock = HOST
-    after_backward: bool = False
-    """Whether the others wait between the backward pass and the step, rather than in the backward pass."""
+    meets: Meets = "backward"
+    """Where the others wait."""
+
+    @property
+    def metric(self) -> str:
+        """The metric that contains the wait, unless that is after the backward pass."""
+        return self.clock.parts[FORWARD] if self.meets == "forward" else self.clock.backward
 
     @property
     def is_of_few(self) -> bool:
@@ -100,25 +109,26 @@ class Straggling:
         return self.excess_s.get(part, 0.0) / self.gap_s if self.gap_s > 0 else 0.0
 
 
-def straggling(evidence: Evidence, group: RankGroup, ranks: Sequence[int], after_backward: bool = False) -> Straggling | None:
-    """Return which rank the others wait for over the newest 60 common steps; None if there is none, or too little is known.
-
-    ``after_backward``: the ranks exchange gradients between the backward pass and the step.
-    """
-    memo: dict[tuple[str | None, tuple[int, ...]], Straggling | None] = evidence.memo.setdefault("straggling", {})
-    key = (group.run_id, tuple(ranks))
+def straggling(evidence: Evidence, group: RankGroup, ranks: Sequence[int], meets: Meets = "backward") -> Straggling | None:
+    """Return which rank the others wait for over the newest 60 common steps; None if there is none, or too little is known."""
+    memo: dict[tuple[str | None, tuple[int, ...], Meets], Straggling | None] = evidence.memo.setdefault("straggling", {})
+    key = (group.run_id, tuple(ranks), meets)
     if key not in memo:
-        memo[key] = _straggling(evidence, group, ranks, after_backward)
+        memo[key] = _straggling(evidence, group, ranks, meets)
     return memo[key]
 
 
-def _straggling(evidence: Evidence, group: RankGroup, ranks: Sequence[int], after_backward: bool) -> Straggling | None:
+def _straggling(evidence: Evidence, group: RankGroup, ranks: Sequence[int], meets: Meets) -> Straggling | None:
     clock = clock_of(evidence, group, ranks)
-    if len(ranks) < 2 or (clock is HOST and not after_backward and _no_rank_waits(evidence, group, ranks)):
+    metric = clock.parts[FORWARD] if meets == "forward" else clock.backward
+    if len(ranks) < 2 or (clock is HOST and meets != "after backward" and _no_rank_waits(evidence, group, ranks, metric)):
         return None
     number = 2 * WINDOWS * WINDOW_STEPS
     backward = {rank: windows.latest(evidence.series(group.run_id, rank, clock.backward), number) for rank in ranks}
-    looked_at = set.intersection(*map(set, backward.values()))
+    exchange: _Times = backward
+    if meets == "forward":
+        exchange = {rank: windows.latest(evidence.series(group.run_id, rank, metric), number) for rank in ranks}
+    looked_at = set.intersection(*map(set, backward.values()), *map(set, exchange.values()))
     whole = {rank: windows.at(evidence.series(group.run_id, rank, clock.step), looked_at) for rank in ranks}
     common = sorted(looked_at.intersection(*whole.values()))
     size = clock.window_steps
@@ -128,8 +138,7 @@ def _straggling(evidence: Evidence, group: RankGroup, ranks: Sequence[int], afte
         steps, size = _few_long(common, whole)
         if not steps:
             return None
-    exchange: _Times = backward
-    if after_backward:
+    if meets == "after backward":
         exchange = _rest(steps, whole, {**_known_parts(evidence, group, ranks, clock, steps), BACKWARD: backward})
     waits: list[float] = []
     for at in reversed(range(0, len(steps), size)):
@@ -154,9 +163,9 @@ def _straggling(evidence: Evidence, group: RankGroup, ranks: Sequence[int], afte
         len(steps),
         _excess(exchange, at_fault, ranks, sign=-1.0),
         units.mean([statistics.median(whole[rank][step] for rank in ranks) for step in steps]),
-        _excess_of_parts(evidence, group, ranks, clock, at_fault, whole, backward, after_backward),
+        _excess_of_parts(evidence, group, ranks, clock, at_fault, whole, backward, meets),
         clock,
-        after_backward,
+        meets,
     )
 
 
@@ -169,18 +178,18 @@ def _few_long(common: Sequence[int], whole: _Times) -> tuple[list[int], int]:
     return (steps, size) if size >= FEW_WINDOW_STEPS and took >= windows.FEW_SPAN_S else ([], 0)
 
 
-def _no_rank_waits(evidence: Evidence, group: RankGroup, ranks: Sequence[int]) -> bool:
+def _no_rank_waits(evidence: Evidence, group: RankGroup, ranks: Sequence[int], metric: str) -> bool:
     """Return whether the newest window alone rules out waiting, without a table of all windows, as in most runs."""
-    backward = [evidence.series(group.run_id, rank, HOST.backward)[-WINDOW_STEPS:] for rank in ranks]
-    steps = backward[0].steps
+    exchange = [evidence.series(group.run_id, rank, metric)[-WINDOW_STEPS:] for rank in ranks]
+    steps = exchange[0].steps
     if len(steps) < WINDOW_STEPS or steps != array("q", sorted(set(steps))) or steps[0] < WARM_UP_STEPS:
         return False
     whole = [_points_at(evidence.series(group.run_id, rank, HOST.step), steps) for rank in ranks]
-    if any(series.steps != steps or not series.finite() for series in (*backward, *whole)):
+    if any(series.steps != steps or not series.finite() for series in (*exchange, *whole)):
         return False
     waited = 0.0
     columns = zip(
-        zip(*(series.values for series in backward), strict=True), zip(*(s.values for s in whole), strict=True), strict=True
+        zip(*(series.values for series in exchange), strict=True), zip(*(s.values for s in whole), strict=True), strict=True
     )
     for values, times in columns:
         took = _median(sorted(times))
@@ -206,12 +215,12 @@ def _median(times: Sequence[float]) -> float:
 
 
 def _waits(
-    backward: Mapping[int, Mapping[int, float]], whole: Mapping[int, Mapping[int, float]], steps: Sequence[int]
+    exchange: Mapping[int, Mapping[int, float]], whole: Mapping[int, Mapping[int, float]], steps: Sequence[int]
 ) -> list[float] | None:
     """Return the victim's wait at each step as a share of the step; None if a time is not finite."""
     waits = []
     for step in steps:
-        values = sorted([series[step] for series in backward.values()])
+        values = sorted([series[step] for series in exchange.values()])
         took = _median(sorted([series[step] for series in whole.values()]))
         if took <= 0 or not math.isfinite(took) or not math.isfinite(values[-1]):
             return None
@@ -254,11 +263,11 @@ def _excess_of_parts(
     at_fault: Mapping[int, int],
     whole: _Times,
     backward: _Times,
-    after_backward: bool,
+    meets: Meets,
 ) -> dict[str, float]:
     """Return how much longer each part of the culprit's step is, without the one in which the others wait."""
     parts = _known_parts(evidence, group, ranks, clock, at_fault.keys())
-    if after_backward:
+    if meets == "after backward":
         return {name: _excess(series, at_fault, ranks, 1.0) for name, series in {**parts, BACKWARD: backward}.items()}
     rest = _rest(at_fault, whole, {**parts, BACKWARD: backward})
     if clock is GPU:
@@ -267,6 +276,8 @@ def _excess_of_parts(
         waited = {rank: seconds - min(waited.values()) for rank, seconds in waited.items()}
         parts[DATA] = {rank: {step: min(waited[rank], max(0.0, each[step])) for step in each} for rank, each in rest.items()}
         rest = {rank: {step: each[step] - parts[DATA][rank][step] for step in each} for rank, each in rest.items()}
+    if meets == "forward":
+        parts = {**{name: series for name, series in parts.items() if name != FORWARD}, BACKWARD: backward}
     found = {name: _excess(series, at_fault, ranks, 1.0) for name, series in parts.items()}
     return {**found, REST: _excess(rest, at_fault, ranks, 1.0)}
 

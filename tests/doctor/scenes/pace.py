@@ -148,6 +148,12 @@ def rank_0_draws(second):
     return ddp(second, metrics=late)
 
 
+def rank_0_draws_before_it_sends_buffers(second):
+    """DDP sends rank 0's BatchNorm buffers before each forward pass: there the others wait."""
+    late = timed(lambda r, s: 0.2 * MS, lambda r, s: 10 * MS if r == 0 else 45 * MS, lambda r, s: 10 * MS)
+    return ddp(second, metrics=late)
+
+
 def rank_3_reads_by_hand(second):
     return ddp(second, metrics=timed(lambda r, s: None, lambda r, s: 10 * MS, lambda r, s: 10 * MS if r == 3 else 45 * MS))
 
@@ -428,6 +434,7 @@ FAULTS = (
     ("F03", "tokens of chance", unequal_tokens, 60),
     ("F04", "slow in turn", jitter, 60),
     ("F05", "rank 0 draws", rank_0_draws, 60),
+    ("F05", "rank 0 draws before it sends buffers", rank_0_draws_before_it_sends_buffers, 60),
     ("F05", "rank 3 reads without a DataLoader", rank_3_reads_by_hand, 60),
     ("D01", "no workers", loader_bound, 40),
     ("D01", "a wait every four steps", spiky_loader, 40),

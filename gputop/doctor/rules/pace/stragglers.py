@@ -265,7 +265,7 @@ def does_more(evidence: Evidence, group: RankGroup) -> Judgement:
     if known.found.culprit == 0:
         cause = (
             "Logging, progress bars, images or metrics on rank 0 take time in every step, and the others wait for its "
-            "gradients."
+            "gradients, or for the buffers that DDP sends them from it."
         )
         fix = "if rank == 0 and step % 50 == 0:  # not in every step\n    writer.add_scalar(...)"
     else:

@@ -23,7 +23,7 @@ def unequal_work(evidence: Evidence, group: RankGroup) -> Judgement:
     if group.run is None:
         return computes_longer(evidence, group) or more_steps_in_a_round(evidence, group)
     known = find_culprit(evidence, group)
-    if known is None:
+    if known is None or known.found.meets == "forward":
         return _measured(evidence, group) or more_steps_in_a_round(evidence, group)
     found, work = known.found, known.work
     computes = found.explained_by("phase/forward") + found.explained_by("phase/data") >= COVERAGE_MIN / 2

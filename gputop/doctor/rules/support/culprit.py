@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gputop import units
@@ -36,6 +36,11 @@ SCORE_TEXT = (
     f"a wait of {SCORE_MIN:.0%} of the step in each of {WINDOWS} windows of {WINDOW_STEPS} steps, {COVERAGE_MIN:.0%} of it"
 )
 FEW_TEXT = f"or the same for one rank in windows of {FEW_WINDOW_STEPS} steps or more, if all take {FEW_SPAN_S:.0f} s (possible)"
+_MEETS: Mapping[waits.Meets, str] = {
+    "backward": "backward pass",
+    "after backward": "time after the backward pass",
+    "forward": "forward pass, before which DDP sends them rank 0's buffers,",
+}
 _NAMES = {
     "phase/data": "waiting for data",
     "phase/forward": "forward",
@@ -79,8 +84,10 @@ def find_culprit(evidence: Evidence, group: RankGroup) -> Culprit | None:
     if by_hand and not averages_by_hand(journals):
         return None
     ranks = tuple(rank.rank for rank in journals)
-    found = waits.straggling(evidence, group, ranks, after_backward=by_hand)
-    if found is None or (by_hand and found.culprit is None):
+    found = waits.straggling(evidence, group, ranks, "after backward" if by_hand else "backward")
+    if found is None and any(wrapped_by(rank) == "ddp" for rank in journals):
+        found = waits.straggling(evidence, group, ranks, "forward")
+    if found is None or (by_hand and found.culprit is None) or (found.meets == "forward" and found.culprit != 0):
         return None
     late = (member for member in group.members if member.journal is not None and member.journal.rank == found.culprit)
     member = next(late, None) if found.culprit is not None else None
@@ -112,12 +119,12 @@ def _facts(found: Straggling) -> list[Fact]:
             f"the others wait {found.score:.0%} of each step for {who} (over {units.count(found.steps)} steps)",
             round(found.score, 3),
             "journal: step_s and phases of all ranks"
-            if found.after_backward
-            else f"journal: {found.clock.backward} of all ranks",
+            if found.meets == "after backward"
+            else f"journal: {found.metric} of all ranks",
         ),
         Fact(
             f"{_NAMES[longest]} takes {who} {found.excess_s[longest] * 1e3:.1f} ms longer, and the gap in the others' "
-            f"{'time after the backward pass' if found.after_backward else 'backward pass'} is {found.gap_s * 1e3:.1f} ms",
+            f"{_MEETS[found.meets]} is {found.gap_s * 1e3:.1f} ms",
             round(found.excess_s[longest], 6),
             "journal: phases of the step",
         ),

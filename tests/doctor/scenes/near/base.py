@@ -15,7 +15,17 @@ from tests.doctor.scenes.base import gpus, journal, rank, scene, use
 from tests.doctor.scenes.by_hand import by_hand
 from tests.doctor.scenes.hangs import counted
 from tests.doctor.scenes.near.pairs import Pair, look_alikes
-from tests.doctor.scenes.pace import MS, first_hangs, jitter, rank_0_draws, small_shm_for_nccl, timed, turn, with_host
+from tests.doctor.scenes.pace import (
+    MS,
+    first_hangs,
+    jitter,
+    rank_0_draws,
+    rank_0_draws_before_it_sends_buffers,
+    small_shm_for_nccl,
+    timed,
+    turn,
+    with_host,
+)
 from tests.doctor.scenes.placement import (
     data_parallel_on_mig,
     doubled,
@@ -93,6 +103,19 @@ def rank_0_draws_unfelt(second: int) -> Snapshot:
     return ddp(second, metrics=late)
 
 
+def rank_0_computes_least(second: int) -> Snapshot:
+    """The others' forward passes are longer, and rank 0 waits for them in its backward pass."""
+    late = timed(
+        lambda r, s: 0.2 * MS, lambda r, s: 10 * MS if r == 0 else 45 * MS, lambda r, s: 48 * MS if r == 0 else 13 * MS
+    )
+    return ddp(second, metrics=late)
+
+
+def buffers_are_hardly_late(second: int) -> Snapshot:
+    late = timed(lambda r, s: 0.2 * MS, lambda r, s: 10 * MS if r == 0 else 14 * MS, lambda r, s: 30 * MS)
+    return ddp(second, metrics=late)
+
+
 def rank_0_alone(second: int, gpu_s: float) -> Snapshot:
     """Rank 0 takes 35 ms longer outside of all phases; its GPU computes for so long in each step of 63 ms."""
     late = timed(lambda r, s: 0.2 * MS, lambda r, s: 10 * MS, lambda r, s: 10 * MS if r == 0 else 45 * MS)
@@ -163,6 +186,8 @@ PAIRS: tuple[Pair, ...] = (
     Pair("C12", "large rows at little power", large_rows_at_little_power, divided, 90),
     Pair("F04", "by turns, and unfelt", by_turns_and_unfelt, jitter, 60),
     Pair("F05", "rank 0 draws, unfelt", rank_0_draws_unfelt, rank_0_draws, 60),
+    Pair("F05", "rank 0 has the least to compute", rank_0_computes_least, rank_0_draws_before_it_sends_buffers, 60),
+    Pair("F05", "buffers that are hardly late", buffers_are_hardly_late, rank_0_draws_before_it_sends_buffers, 60),
     Pair("F05", "a rank has longer sequences", loss_outside_of_the_model, loss_of_equal_work, 60, verdict="F03"),
     Pair("F05", "rank 0 reads the loss while its GPU computes", rank_0_reads_the_loss, rank_0_draws_meanwhile, 60),
     Pair("G02", "joined by NVLink", joined_by_nvlink, first_hangs, 150),
