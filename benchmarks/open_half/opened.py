@@ -357,6 +357,23 @@ PROGRAMS: tuple[Program, ...] = (
     Program(_case("beehive", ("H06",), acceptable=("E04", "H05")), with_python("beehive")),
     # Pictures and labels are shuffled by two permutations. The printed loss stays at log(8).
     Program(_case("bird-eggs", ("J03",)), with_python("bird_eggs")),
+    # The wrapper's default masks all cards but the first, so that DataParallel has one. /proc: environ.
+    Program(
+        _case("saffron-prices", ("A03", "B12"), acceptable=("A01", "A02", "A16")),
+        ("bash", "saffron_prices.sh"),
+        2,
+    ),
+    # A large table of guests with dense gradients, few pairs in a batch: the ranks spend their time in all_reduce. Stacks:
+    # backward, with gloo's threads at work.
+    Program(
+        _case("cheese-pairings", ("E06",), acceptable=("C16", "C12", "E02")),
+        with_torchrun("cheese_pairings"),
+        2,
+    ),
+    # Rank 0 averages weights, judges them and draws histograms after each step. Stacks: add_histogram, on rank 0.
+    Program(_case("gull-colonies", ("F05",), acceptable=("F02", "F03")), with_torchrun("gull_colonies"), 2),
+    # Labels are numbered by their first appearance in each of two files. Printed: val_acc stays at chance.
+    Program(_case("glyph-families", ("J05",)), with_python("glyph_families")),
     # Two jobs take turns of 20 s: the other one is stopped by a signal.
     Program(_case("healthy-takes-turns"), ("bash", "takes_turns.sh")),
     # Tracebacks of broken files, which are left out.
