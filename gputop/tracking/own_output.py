@@ -2,8 +2,8 @@
 
 The streams stay the same objects; only their ``write`` is wrapped, to parse the text on the thread that printed it. A run
 opens once lines have shown a measured quantity a few times (see ``printed``), with the label "from the log". It gives way
-to any other run: the script's own, or that of automatic tracking. A launched job's output goes to files, which the viewer
-parses; this module serves everything else.
+to any other run: the script's own, or that of automatic tracking, which sees no evaluation: that run gets those that are
+printed, unless a framework logs its own. A launched job's output goes to files, which the viewer parses: no run opens for it.
 
 Self-contained at module level, like ``import_hook``: any Python under ``gputop run`` loads this file.
 """
@@ -27,6 +27,8 @@ SIGNS = (
 )
 WORDS = frozenset(("ce", "bce", "map", "top", "wer", "cer", "elbo", "bpb", "bpc", "fid"))
 """The parser is loaded only once a line contains a sign, or one of these as a word of its own."""
+EVALUATIONS = ("val", "eval", "test", "dev", "held", "hold")
+"""Parts of the words that an evaluation's line has, once automatic tracking records the training."""
 _SPACES = {code: " " for code in range(128) if not chr(code).isalpha()}
 LINES_BEFORE = 50
 """Lines kept from before the first sign: a heading may state the epoch."""
@@ -57,9 +59,15 @@ def shows_sign(text: str) -> bool:
 class Listener:
     """Follows one process's standard output and error."""
 
-    def __init__(self, load: Callable[[], bool]) -> None:
-        """``load`` makes ``import gputop.…`` work, and returns False if it cannot."""
+    def __init__(self, load: Callable[[], bool], opens: bool = True) -> None:
+        """Start before the first line.
+
+        Args:
+            load: makes ``import gputop.…`` work, and returns False if it cannot.
+            opens: whether a run opens where nothing else records the training.
+        """
         self._load = load
+        self._opens = opens
         self._pid = os.getpid()
         self._partial: dict[str, str] = {}
         self._before: list[str] = []
@@ -128,11 +136,17 @@ class Listener:
         if self._spent > ALLOWANCE_S + SHARE * (time.perf_counter() - self._began):
             return
         started = time.thread_time()
-        if self._recorded_otherwise():
-            self.over = True
-            return
         assert self._transcripts is not None
         transcript = self._transcripts[stream]
+        if self._recorded_otherwise():
+            steps = _automatic() if os.getpid() == self._pid else None
+            if steps is None:
+                self.over = True
+            elif _may_evaluate(lines):
+                for _, metrics in transcript.feed(lines.encode("utf-8", "replace")):
+                    steps.printed(metrics)
+                self._spent += time.thread_time() - started
+            return
         for step, metrics in transcript.feed(lines.encode("utf-8", "replace")):
             self._take(step, metrics)
         if self._run is not None and transcript.total_steps not in (None, self._total):
@@ -155,6 +169,8 @@ class Listener:
     def _take(self, step: int, metrics: dict[str, float]) -> None:
         if self._run is not None:
             self._run.log(metrics, step=step)
+            return
+        if not self._opens:
             return
         self._held.append((step, metrics))
         if len(self._held) == LINES_TO_OPEN_AT_EXIT:
@@ -206,6 +222,18 @@ class Listener:
             self.over = True
 
 
+def _automatic() -> Any:
+    """Return what follows the steps of this process, if it takes the evaluations that are printed; else None."""
+    install: Any = sys.modules.get("gputop.tracking.auto.install")
+    steps = install.tracked() if install is not None else None
+    return steps if steps is not None and steps.takes_printed() else None
+
+
+def _may_evaluate(text: str) -> bool:
+    lower = text.lower()
+    return not text.isascii() or any(part in lower for part in EVALUATIONS)
+
+
 def _expected() -> bool:
     """Return whether automatic tracking is about to open a run."""
     by_hand: Any = sys.modules.get("gputop.tracking.manual_steps")
@@ -225,12 +253,12 @@ def _has_optimizer() -> bool:
 
 
 def listen(load: Callable[[], bool]) -> None:
-    """Listen to this process's streams from now on, except in a launched job, whose output is read from its files."""
+    """Listen to this process's streams from now on; in a launched job, whose output is read from its files, for evaluations."""
     env = os.environ
     off = env.get("GPUTOP") == "0" or env.get("GPUTOP_MODE") == "disabled" or env.get("GPUTOP_AUTO") == "0"
-    if off or env.get("GPUTOP_JOB_ID"):
+    if off:
         return
-    listener = Listener(load)
+    listener = Listener(load, opens=not env.get("GPUTOP_JOB_ID"))
     for name in ("stdout", "stderr"):
         stream: Any = getattr(sys, name)
         if stream is not None:

@@ -158,6 +158,56 @@ for step in range(5):
     assert (len(tracked["loss"]), "step_s" in tracked) == (5, True)
 
 
+EVALUATES = """
+import sys
+import torch
+{before}
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+for epoch in range(4):
+    for step in range(10):
+        loss = model(torch.ones(2, 4)).pow(2).mean()
+        optimizer.zero_grad(); loss.backward(); optimizer.step()
+    sides = f"train_loss: {{loss.item():.4f}} - train_acc: 0.75", f"val_loss: {{epoch / 2}} - val_acc: 0.{{epoch}}5"
+    line = f"Epoch {{epoch}} - {{' - '.join(sides)}}"
+    {line}
+"""
+
+
+@needs("torch")
+@pytest.mark.parametrize("job", [{}, {"GPUTOP_JOB_ID": "job-1"}], ids=["gputop run", "a launched job"])
+def test_a_tracked_training_gets_the_evaluations_that_it_prints(home: Home, job: dict[str, str]) -> None:
+    script = EVALUATES.format(before="", line="print(line)")
+    plain = home.run(script)
+    assert home.run(script, command=(*RUN, sys.executable), **AUTO, **job) == plain
+    (archive,) = home.archives()
+    found = read_all(archive).series
+    assert found["val_acc"] == [(9, 0.05), (19, 0.15), (29, 0.25), (39, 0.35)], "at the steps before them"
+    assert [value for _, value in found["val_loss"]] == [0.0, 0.5, 1.0, 1.5]
+    assert [value for _, value in found["train_acc"]] == [0.75] * 4
+    assert len(found["loss"]) == 40, "that of each step, and no mean of an epoch"
+    assert "train_loss" not in found
+
+
+@needs("torch")
+def test_an_evaluation_in_a_bar_that_is_drawn_again_counts_once(home: Home) -> None:
+    script = EVALUATES.format(
+        before="", line=r"[sys.stderr.write(f'\r{line}') for _ in range(20)]; print('\r', file=sys.stderr)"
+    )
+    assert home.run(script, command=(*RUN, sys.executable), **AUTO)[0] == 0
+    assert [value for _, value in read_all(home.archives()[0]).series["val_loss"]] == [0.0, 0.5, 1.0, 1.5]
+
+
+@needs("torch")
+def test_a_run_of_the_script_has_only_the_evaluations_that_it_logs(home: Home) -> None:
+    script = EVALUATES.format(before="import gputop; run = gputop.init()", line="print(line); run.log({'val_f1': 0.5})")
+    assert home.run(script, command=(*RUN, sys.executable), **AUTO)[0] == 0
+    found = read_all(home.archives()[0]).series
+    assert "val_f1" in found
+    assert "val_acc" not in found
+
+
 WITHOUT_OPTIMIZER = """
 import torch
 weight = torch.ones(4, requires_grad=True)

@@ -40,6 +40,11 @@ def listen(training: Training, log: Log) -> None:
             setattr(owner, method, _telling(original, training, log))
 
 
+def heard() -> bool:
+    """Return whether a framework is listened to, so that its evaluations are known."""
+    return bool(_heard)
+
+
 def _telling(original: Callable[..., Any], training: Training, log: Log) -> Callable[..., Any]:
     @stands_for(original)
     def passed_on(self: Any, /, *args: Any, **kwargs: Any) -> Any:

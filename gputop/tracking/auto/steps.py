@@ -39,6 +39,9 @@ INNER = (
 )
 """The rest of a run's note, after the step. Only the script knows which of the steps are those of its training."""
 
+REPEATED_S = 1.0
+"""Within this time, the same values are those of a bar that is drawn again, and no new evaluation (our choice)."""
+
 
 class Steps:
     """Advances a training from iteration to iteration. Its methods are its only writers."""
@@ -58,6 +61,9 @@ class Steps:
         self._training_number = 1
         """Which of several consecutive trainings this is."""
         self._said_anew = self._said_inner = False
+        self._printed: dict[str, float] = {}
+        self._printed_at = 0.0
+        """The evaluation that was printed last, and when."""
         self._facts_are_late = False
         """Whether facts were due when an optimizer stepped inside a backward."""
         self.training.fast.end_backward()
@@ -255,6 +261,28 @@ class Steps:
         self.training.end_early()
         if self.training.step >= 0:
             self.training.note(metrics)
+
+    def takes_printed(self) -> bool:
+        """Return whether the run gets evaluations from what is printed: neither the script nor a framework logs any."""
+        records = self.training.records
+        return records is not None and records.own and not self.training.off and not framework_metrics.heard()
+
+    def printed(self, metrics: dict[str, float]) -> None:
+        """Write what a line says of an evaluation, and the training's scores beside it, at the last step.
+
+        The training's loss is known of each step: the printed one is a mean.
+        """
+        from gputop.tracking.printed.names import is_evaluation, is_measured
+
+        found = {name: value for name, value in metrics.items() if is_evaluation(name)}
+        if not found or self.training.on_other_thread():
+            return
+        now = perf_counter()
+        if found == self._printed and now - self._printed_at < REPEATED_S:
+            return
+        self._printed, self._printed_at = found, now
+        scores = {name: value for name, value in metrics.items() if is_measured(name) and "loss" not in name.lower()}
+        self.framework_logged({**scores, **found})
 
     def _open(self) -> bool:
         """Return whether there is a run to write to: the script's, or our own, which this opens."""

@@ -97,6 +97,11 @@ class Records:
         elif self._run.journal is not None:
             self._run.journal.aside(values, step)
 
+    @property
+    def own(self) -> bool:
+        """Whether tracking opened the run itself."""
+        return self._own
+
     def _named(self, values: dict[str, Any]) -> dict[str, Any]:
         """Return the values that only automatic tracking writes, under the names that they have in this run."""
         if self._own and not _claimed:
