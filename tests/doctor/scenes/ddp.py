@@ -110,6 +110,14 @@ def every_micro_batch(second):
     return ddp(second, each=each)
 
 
+def gan(second):
+    """Each step runs backward for several losses, two of the discriminator's and one of the generator's."""
+    run = every_micro_batch(second).runs[0]
+    losses = {"loss/real": 0.7, "loss/fake": 0.6}
+    ranks = tuple(replace(rank, metrics={**rank.metrics, **losses}) for rank in run.ranks)
+    return replace(every_micro_batch(second), runs=(replace(run, ranks=ranks),))
+
+
 def same_batches(second):
     def each(number, step):
         return {

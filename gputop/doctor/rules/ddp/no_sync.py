@@ -21,6 +21,8 @@ UNSYNCED_SHARE_MIN = 0.5
 """The shorter last accumulation of an epoch may end unsynchronized."""
 COMMUNICATION_SHARE_MIN = 0.1
 """Reducing every micro-batch is reported if it costs this share of a step (docs/rules.md#c04)."""
+_ONE_OF_SEVERAL = ("loss/", "auto/loss/")
+"""The backward passes of several losses, such as those of a GAN, are no micro-batches: each may be of another model."""
 _NO_SYNC = """\
 last = (i + 1) % {steps} == 0
 with nullcontext() if last else model.no_sync():  # forward and backward, both inside
@@ -117,6 +119,8 @@ def _every_backward(evidence: Evidence, group: RankGroup, reports: list[tuple[Ra
     rank, fact = reports[0]
     accumulation = fact.accumulation or 0.0
     if accumulation < 2 or fact.steps < STEPS_MIN or fact.synced_backwards < 0.95 * fact.backwards:
+        return None
+    if any(name.startswith(_ONE_OF_SEVERAL) for name in rank.metrics):
         return None
     shares = []
     for rank, _ in reports:

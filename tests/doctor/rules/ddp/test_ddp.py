@@ -15,7 +15,17 @@ from tests.doctor.rules.judged import assert_first, assert_silent
 from tests.doctor.scenes import by_hand
 from tests.doctor.scenes.base import Scene, ids, play, verdict
 from tests.doctor.scenes.by_hand import BY_HAND, CHOSEN, SEPARATE
-from tests.doctor.scenes.ddp import FAULTS, HEALTHY, LOOK_ALIKES, POSSIBLE, nan_on_rank_2, same_batches, untracked_ddp
+from tests.doctor.scenes.ddp import (
+    FAULTS,
+    HEALTHY,
+    LOOK_ALIKES,
+    POSSIBLE,
+    every_micro_batch,
+    gan,
+    nan_on_rank_2,
+    same_batches,
+    untracked_ddp,
+)
 from tests.doctor.scenes.near import connections
 
 TOLD = {
@@ -232,3 +242,8 @@ def test_ranks_that_each_have_a_process_group_of_their_own_may_train_apart(secon
 def test_equal_losses_of_ranks_with_groups_of_their_own_are_no_proof() -> None:
     scene: Scene = lambda second: connections.apart(second, threads=(("pt_nccl_watchdg", 1),))  # noqa: E731
     assert [(item.id, item.confidence) for item in play(scene, 75)[-1]] == [("C03", "possible")]
+
+
+def test_backward_passes_of_several_losses_are_no_micro_batches() -> None:
+    assert "C04" in ids(play(every_micro_batch, 30)[-1])
+    assert "C04" not in ids(play(gan, 30)[-1])
