@@ -139,12 +139,12 @@ class Listener:
         assert self._transcripts is not None
         transcript = self._transcripts[stream]
         if self._recorded_otherwise():
-            steps = _automatic() if os.getpid() == self._pid else None
-            if steps is None:
+            takes = self._taken_by()
+            if takes is None:
                 self.over = True
             elif _may_evaluate(lines):
                 for _, metrics in transcript.feed(lines.encode("utf-8", "replace")):
-                    steps.printed(metrics)
+                    takes(_evaluation_of(metrics))
                 self._spent += time.thread_time() - started
             return
         for step, metrics in transcript.feed(lines.encode("utf-8", "replace")):
@@ -155,6 +155,12 @@ class Listener:
 
             self._run.fact("progress", Progress.filled(total_steps=self._total, epochs=None))
         self._spent += time.thread_time() - started
+
+    def _taken_by(self) -> Callable[[dict[str, float]], bool] | None:
+        """Return what takes the evaluations that are printed; None if nothing in this process does."""
+        runs: Any = sys.modules.get("gputop.tracking.session")
+        takes = runs.printed_to() if runs is not None and os.getpid() == self._pid else None
+        return takes if takes is not None and takes({}) else None
 
     def _recorded_otherwise(self) -> bool:
         """Return whether another run is active, or this one has ended; a forked child has none."""
@@ -222,11 +228,18 @@ class Listener:
             self.over = True
 
 
-def _automatic() -> Any:
-    """Return what follows the steps of this process, if it takes the evaluations that are printed; else None."""
-    install: Any = sys.modules.get("gputop.tracking.auto.install")
-    steps = install.tracked() if install is not None else None
-    return steps if steps is not None and steps.takes_printed() else None
+def _evaluation_of(metrics: dict[str, float]) -> dict[str, float]:
+    """Return what a line says of an evaluation, and the training's scores beside it; empty without any.
+
+    The training's loss is known of each step: the printed one is a mean.
+    """
+    from gputop.tracking.printed.names import is_evaluation, is_measured
+
+    if not any(map(is_evaluation, metrics)):
+        return {}
+    return {
+        name: at for name, at in metrics.items() if is_evaluation(name) or (is_measured(name) and "loss" not in name.lower())
+    }
 
 
 def _may_evaluate(text: str) -> bool:

@@ -30,6 +30,7 @@ from gputop.tracking.standing.reporter import Reporter
 
 _current = Run(None)
 _initialized = False
+_printed_to: Callable[[dict[str, float]], bool] | None = None
 
 
 @harmless(otherwise=lambda: Run(None))
@@ -211,6 +212,17 @@ def initialized() -> bool:
 def finished() -> bool:
     """Return whether the script has ended the active run."""
     return _current.finished
+
+
+def send_printed(takes: Callable[[dict[str, float]], bool]) -> None:
+    """Send the evaluations that the script prints there; it returns whether it still takes any."""
+    global _printed_to
+    _printed_to = takes
+
+
+def printed_to() -> Callable[[dict[str, float]], bool] | None:
+    """Return what takes the evaluations that the script prints."""
+    return _printed_to
 
 
 def current() -> Run:

@@ -262,27 +262,24 @@ class Steps:
         if self.training.step >= 0:
             self.training.note(metrics)
 
-    def takes_printed(self) -> bool:
-        """Return whether the run gets evaluations from what is printed: neither the script nor a framework logs any."""
-        records = self.training.records
-        return records is not None and records.own and not self.training.off and not framework_metrics.heard()
+    def printed(self, evaluation: dict[str, float]) -> bool:
+        """Write an evaluation that the script printed, at the last step; return whether the run takes any.
 
-    def printed(self, metrics: dict[str, float]) -> None:
-        """Write what a line says of an evaluation, and the training's scores beside it, at the last step.
-
-        The training's loss is known of each step: the printed one is a mean.
+        It takes none if the script or a framework logs its own.
         """
-        from gputop.tracking.printed.names import is_evaluation, is_measured
-
-        found = {name: value for name, value in metrics.items() if is_evaluation(name)}
-        if not found or self.training.on_other_thread():
-            return
+        training = self.training
+        if training.records is None or not training.records.own or training.off or framework_metrics.heard():
+            return False
         now = perf_counter()
-        if found == self._printed and now - self._printed_at < REPEATED_S:
-            return
-        self._printed, self._printed_at = found, now
-        scores = {name: value for name, value in metrics.items() if is_measured(name) and "loss" not in name.lower()}
-        self.framework_logged({**scores, **found})
+        if (
+            not evaluation
+            or training.on_other_thread()
+            or (evaluation == self._printed and now - self._printed_at < REPEATED_S)
+        ):
+            return True
+        self._printed, self._printed_at = evaluation, now
+        self.framework_logged(evaluation)
+        return True
 
     def _open(self) -> bool:
         """Return whether there is a run to write to: the script's, or our own, which this opens."""
@@ -310,6 +307,7 @@ class Steps:
         self.facts = Facts(self._torch, training, models)
         self.facts.begin()
         framework_metrics.listen(training, self.framework_logged)
+        self._which_run.send_printed(self.printed)
 
     def finish(self) -> None:
         """Write everything that is still held back, at the end of the run."""

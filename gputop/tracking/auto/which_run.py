@@ -6,6 +6,7 @@ next step. If it ends its own, it decides itself when the next one begins.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -44,3 +45,8 @@ class WhichRun:
         ours: Run = self._session.init(resume=f"{shared}-{self._opened}" if shared and self._opened > 1 else shared)
         self._ours = ours
         return ours, True
+
+    def send_printed(self, takes: Callable[[dict[str, float]], bool]) -> None:
+        """Have the evaluations that the script prints sent there."""
+        if self._session is not None:
+            self._session.send_printed(takes)
