@@ -374,6 +374,8 @@ PROGRAMS: tuple[Program, ...] = (
     Program(_case("gull-colonies", ("F05",), acceptable=("F02", "F03")), with_torchrun("gull_colonies"), 2),
     # Labels are numbered by their first appearance in each of two files. Printed: val_acc stays at chance.
     Program(_case("glyph-families", ("J05",)), with_python("glyph_families")),
+    # A GAN whose two models are wrapped: losses go up and down.
+    Program(_case("healthy-lace-patterns"), with_torchrun("lace_patterns"), 2),
     # Two jobs take turns of 20 s: the other one is stopped by a signal.
     Program(_case("healthy-takes-turns"), ("bash", "takes_turns.sh")),
     # Tracebacks of broken files, which are left out.

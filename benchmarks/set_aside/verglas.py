@@ -1,4 +1,4 @@
-"""Twenty faults of the kind that people meet on servers with several GPUs, and twelve healthy programs that look odd.
+"""Twenty faults of the kind that people meet on servers with several GPUs, and eleven healthy programs that look odd.
 
 Their author knew only the ids and titles of the rules, and no verdict. Frequent mistakes are frequent here, and two thirds of
 the programs have two ranks or two cards. Each comment says what goes wrong, and what would be seen of it from outside: by ps,
@@ -91,8 +91,6 @@ PROGRAMS: tuple[Program, ...] = (
     Program(_case("healthy-acrobats-ppo"), with_torchrun("acrobats_ppo"), 2),
     # An energy-based model: its loss hovers about zero, and says nothing.
     Program(_case("healthy-cloud-chamber"), with_python("cloud_chamber")),
-    # A GAN whose two models are wrapped: losses go up and down.
-    Program(_case("healthy-lace-patterns"), with_torchrun("lace_patterns"), 2),
     # ---- healthy: work that looks wasteful
     # Gradient checkpointing, accumulation and a warm-up.
     Program(_case("healthy-dune-ripples"), with_python("dune_ripples")),
