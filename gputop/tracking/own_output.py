@@ -27,8 +27,6 @@ SIGNS = (
 )
 WORDS = frozenset(("ce", "bce", "map", "top", "wer", "cer", "elbo", "bpb", "bpc", "fid"))
 """The parser is loaded only once a line contains a sign, or one of these as a word of its own."""
-EVALUATIONS = ("val", "eval", "test", "dev", "held", "hold")
-"""Parts of the words that an evaluation's line has, once automatic tracking records the training."""
 _SPACES = {code: " " for code in range(128) if not chr(code).isalpha()}
 LINES_BEFORE = 50
 """Lines kept from before the first sign: a heading may state the epoch."""
@@ -79,6 +77,8 @@ class Listener:
         self._busy = False
         self._began = 0.0
         self._spent = 0.0
+        self._beside = False
+        """Whether automatic tracking records the training, so that only evaluations are read."""
         self.over = False
 
     def parse(self, stream: str, text: str) -> None:
@@ -115,6 +115,11 @@ class Listener:
         if not end:
             return
         lines = whole[:end]
+        if self._beside:
+            if not _may_evaluate(lines):
+                return
+        elif not self._opens and not self._recorded_otherwise():
+            return
         if self._transcripts is None:
             if not shows_sign(lines):
                 self._before = [*self._before[1 - LINES_BEFORE :], lines[-LINE_CHARACTERS:]]
@@ -140,9 +145,8 @@ class Listener:
         transcript = self._transcripts[stream]
         if self._recorded_otherwise():
             takes = self._taken_by()
-            if takes is None:
-                self.over = True
-            elif _may_evaluate(lines):
+            self.over, self._beside = takes is None, True
+            if takes is not None and _may_evaluate(lines):
                 for _, metrics in transcript.feed(lines.encode("utf-8", "replace")):
                     takes(_evaluation_of(metrics))
                 self._spent += time.thread_time() - started
@@ -175,8 +179,6 @@ class Listener:
     def _take(self, step: int, metrics: dict[str, float]) -> None:
         if self._run is not None:
             self._run.log(metrics, step=step)
-            return
-        if not self._opens:
             return
         self._held.append((step, metrics))
         if len(self._held) == LINES_TO_OPEN_AT_EXIT:
@@ -243,8 +245,9 @@ def _evaluation_of(metrics: dict[str, float]) -> dict[str, float]:
 
 
 def _may_evaluate(text: str) -> bool:
+    """Return whether a text may contain a word for an evaluation."""
     lower = text.lower()
-    return not text.isascii() or any(part in lower for part in EVALUATIONS)
+    return "val" in lower or "test" in lower or "dev" in lower or "held" in lower or "hold" in lower or not text.isascii()
 
 
 def _expected() -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import subprocess
@@ -206,6 +207,37 @@ def test_a_run_of_the_script_has_only_the_evaluations_that_it_logs(home: Home) -
     found = read_all(home.archives()[0]).series
     assert "val_f1" in found
     assert "val_acc" not in found
+
+
+AMID_STEPS = """
+import torch
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+model.weight.register_hook(lambda gradient: print("in backward: val_loss: 0.5"))
+said = []
+for step in range(150):
+    optimizer.zero_grad()
+    print("before forward: val_loss:", step)
+    loss = model(torch.randn(2, 4)).pow(2).mean()
+    print("before backward: val_loss:", step + 0.25)
+    loss.backward()
+    print("before the step: val_loss:", step + 0.75)
+    optimizer.step()
+    said.append(loss.item())
+print(said)
+"""
+
+
+@needs("torch")
+def test_evaluations_that_are_printed_amid_a_step_change_no_loss(home: Home) -> None:
+    plain = home.run(AMID_STEPS)
+    tracked = home.run(AMID_STEPS, command=(*RUN, sys.executable), **AUTO)
+    assert tracked == plain
+    said = json.loads(plain[1].splitlines()[-1])
+    found = read_all(home.archives()[0]).series
+    assert found["loss"] == [(step, pytest.approx(loss)) for step, loss in enumerate(said)]
+    assert {value for _, value in found["val_loss"]} >= {149.0, 149.25, 149.75}
 
 
 WITHOUT_OPTIMIZER = """

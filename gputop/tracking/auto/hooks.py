@@ -11,6 +11,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable
+from operator import attrgetter
 from threading import get_ident
 from time import perf_counter
 from typing import Any
@@ -258,18 +259,25 @@ def _patch_optimizers(torch: Any, steps: Steps) -> None:
 
 def _compiling(torch: Any) -> Callable[[], bool]:
     """Return the function of torch that returns True while torch.compile traces."""
-    places = (
-        (torch.compiler, "is_dynamo_compiling"),  # the cheapest to call
-        (torch.compiler, "is_compiling"),
-        (torch._utils, "is_compiling"),  # torch 2.1
-    )
-    return next((getattr(place, name) for place, name in places if hasattr(place, name)), bool)
+    # The cheapest to call is first; torch 2.1 has only the last one.
+    places = ("compiler.is_dynamo_compiling", "compiler.is_compiling", "_utils.is_compiling")
+    return _first_of(torch, *places) or bool
+
+
+def _first_of(torch: Any, *places: str) -> Any:
+    """Return the first of what different releases of torch have in different places; None if this one has it nowhere."""
+    for place in places:
+        try:
+            return attrgetter(place)(torch)
+        except AttributeError:
+            continue
+    return None
 
 
 def _patch_scaler(torch: Any, steps: Steps) -> None:
-    scaler: Any = getattr(getattr(torch.amp, "grad_scaler", None), "GradScaler", None)
-    if scaler is None:  # torch before 2.3
-        scaler = torch.cuda.amp.grad_scaler.GradScaler
+    scaler = _first_of(torch, "amp.grad_scaler.GradScaler", "cuda.amp.grad_scaler.GradScaler")  # the latter before torch 2.3
+    if scaler is None:
+        return
     training = steps.training
     fast = training.fast
     original_scale, original_step = scaler.scale, scaler.step

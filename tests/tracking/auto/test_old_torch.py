@@ -36,6 +36,14 @@ torch.compiler = None
 """,
     "torch.compiler = compiler  # which torch itself needs",
 )
+NOWHERE = (
+    """
+Scaler, compiler, asks = torch.amp.GradScaler, torch.compiler, torch._utils.is_compiling
+torch.compiler = None
+del torch._utils.is_compiling
+""",
+    "torch.compiler, torch._utils.is_compiling = compiler, asks",
+)
 BEFORE_2_3 = (
     """
 Scaler = torch.cuda.amp.grad_scaler.GradScaler = torch.amp.grad_scaler.GradScaler
@@ -45,7 +53,7 @@ del torch.amp.grad_scaler.GradScaler
 )
 
 
-@pytest.mark.parametrize("changes", [BEFORE_2_2, BEFORE_2_3], ids=["compiling", "scaler"])
+@pytest.mark.parametrize("changes", [BEFORE_2_2, NOWHERE, BEFORE_2_3], ids=["compiling", "compiling, nowhere", "scaler"])
 def test_a_torch_that_has_it_elsewhere_is_tracked(home: Home, changes: tuple[str, str]) -> None:
     code, out, err = home.run(SCALED.format(*changes))
     assert (code, err) == (0, "")
