@@ -279,11 +279,11 @@ def test_a03_warns_of_a_data_parallel_that_the_mask_leaves_one_gpu():
         return replace(shot, processes=(*shot.processes, *taken), devices=gpus([0, *others], 4))
 
     finding = last_verdict(masked)
-    assert (finding.id, finding.severity) == ("A03", "warning")
+    assert (finding.id, finding.severity, finding.confidence) == ("A03", "warning", "possible")
     assert "nn.DataParallel was given 1 device" in [fact.text for fact in finding.evidence]
     assert play(lambda second: masked(second, others=(1, 2, 3)), 40)[-1] == (), "the others are taken"
     alone = last_verdict(lambda second: masked(second, HeldModels(("Net",))))
-    assert (alone.id, alone.severity) == ("A03", "info"), "a model that is not divided"
+    assert (alone.id, alone.severity) == ("A03", "info"), "a model without DataParallel"
 
 
 @pytest.mark.parametrize("is_tracked", [True, False], ids=["tracked", "by its variables"])
@@ -297,7 +297,7 @@ def test_a03_warns_of_a_data_parallel_that_the_mask_leaves_one_virtual_gpu(is_tr
         return virtual(second, {0: 60.0}, (untracked,), (), 2)
 
     finding = last_verdict(masked)
-    assert (finding.id, finding.severity) == ("A03", "warning")
+    assert (finding.id, finding.severity, finding.confidence) == ("A03", "warning", "possible")
     assert "the model is in nn.DataParallel" in [fact.text for fact in finding.evidence]
     assert play(lambda second: masked(second, wrapper=None), 40)[-1] == ()
     assert "A03" not in ids(play(lambda second: masked(second, mask="0,1"), 40)[-1])

@@ -172,8 +172,8 @@ def mask_restricts(evidence: Evidence, group: RankGroup) -> Judgement:
     outside = [device for device in group.pool if group.visible is not None and device not in group.visible]
     free = evidence.free(outside)
     wish = extra_devices_wanted(group, count)
-    if wish is None and count == 1 and free:
-        wish = alone_in_data_parallel(group)
+    alone = alone_in_data_parallel(group) if wish is None and count == 1 and free else None
+    wish = wish or alone
     if group.virtual and own is None and (wish is None or _is_placed(group)):
         return None  # For virtual GPUs, the launch mask only records which ones were chosen.
     if wish is None and not _worth_a_remark(evidence, group, count, bool(free)):
@@ -194,7 +194,7 @@ def mask_restricts(evidence: Evidence, group: RankGroup) -> Judgement:
     finding = Finding(
         id="A03",
         severity="warning" if wish is not None else "info",
-        confidence="certain",
+        confidence="possible" if alone is not None else "certain",  # many scripts are wrapped on one GPU, too
         title=_mask_title(group, count, wish, own),
         evidence=tuple(facts),
         cause="CUDA shows a process only the GPUs in CUDA_VISIBLE_DEVICES (or in its container), as if there were no others."
@@ -219,11 +219,11 @@ A03 = Rule(
     family="placement",
     title="The mask hides GPUs",
     severities=("warning", "info"),
-    confidences=("certain",),
+    confidences=("certain", "possible"),
     needs=("CUDA_VISIBLE_DEVICES at launch", "NVML", "journal: data_parallel, else /proc: variables"),
     window_s=A03_HOLD_S,
     threshold="fewer visible GPUs than the machine has; a warning if the run asks for more than it sees, or has a model in "
-    "nn.DataParallel and sees one GPU while others are free",
+    "nn.DataParallel and sees one GPU while others are free (possible)",
     hides=("A07", "A01", "A02"),
     hides_if=_asks_for_more,
     hides_when="the run asks for more GPUs than it sees",
