@@ -84,7 +84,7 @@ class Seen:
         several = sum(number >= SEVERAL_STEPS for number in between)
         if several < max(SEVERAL_TIMES, len(between) / 4):
             return None
-        # By chance alone, what is neither lets two stays look like one.
+        # A stay continues across looks at anything else, so scattered looks may seem to be one long stay: leave those out.
         decisive = [look.line == line for look in self.looks if look.activity in _LEARNS or look.line == line]
         return (at, stays) if lasting(_lengths(decisive), len(decisive)) else None
 
