@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gputop.history.history import History
 from gputop.history.series import X_MAX
-from gputop.losses import AUTOMATIC_PREFIX, loss_metric
+from gputop.losses import AUTOMATIC_PREFIX, is_of_evaluation, loss_metric
 from gputop.settings.values import Settings
 from gputop.snapshot import LIVE_STATES, Run
 from gputop.tui.drawing import large_chart
@@ -43,12 +43,12 @@ class RunChart:
         self.names: tuple[str, ...] = ()
 
     def take_names(self, run_id: str, history: History) -> None:
-        """Take the run's metrics, the loss first; another run keeps the chosen metric if it has it."""
+        """Take the run's metrics, the loss first, then its evaluations; another run keeps the chosen metric if it has it."""
         known = set(names := history.metrics(run_id))
         first = loss_metric(names)
         # An automatic value is used if a rank logs none of its own (``History.metric``).
         shown = (name for name in names if (own := name.removeprefix(AUTOMATIC_PREFIX)) == name or own not in known)
-        self.names = tuple(sorted(shown, key=lambda name: name != first))
+        self.names = tuple(sorted(shown, key=lambda name: (name != first, not is_of_evaluation(name))))
         if not self.chosen or self.metric not in self.names:
             self.metric = self.names[0] if self.names else None
 

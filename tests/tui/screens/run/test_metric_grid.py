@@ -7,8 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.pilot import Pilot
 
+from gputop.history.history import History
 from gputop.snapshot import Points
 from gputop.tui.drawing.runs.grid import CELL_COLUMNS_MIN, found, shape_of
+from gputop.tui.screens.run.chart import RunChart
 from gputop.tui.screens.run.screen import RunScreen
 from gputop.tui.widgets.metric_grid import MetricGrid
 from tests import samples
@@ -103,3 +105,14 @@ def test_a_grid_without_room_says_nothing_on_its_metrics(monkeypatch: pytest.Mon
     monkeypatch.setattr(grid, "set_content", lambda lines, **_: shown.append(tuple(lines)))
     grid.set_metrics(("loss",), lambda name, width, height: None)
     assert shown == [()]
+
+
+def test_evaluations_follow_the_loss_though_they_appear_last() -> None:
+    seen, steps = History(), tuple(range(9))
+    times = tuple(samples.EPOCH + step for step in steps)
+    names = ("step_s", "loss", "phase/backward", "val_loss", "train_acc", "val_acc")
+    points = tuple(Points("run-1", 0, name, steps, times, tuple(map(float, steps))) for name in names)
+    seen.observe(samples.snapshot(0, runs=(samples.run(1),), points=points))
+    chart = RunChart()
+    chart.take_names("run-1", seen)
+    assert chart.names == ("loss", "val_loss", "val_acc", "step_s", "phase/backward", "train_acc")
