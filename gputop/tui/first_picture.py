@@ -61,7 +61,10 @@ class FirstPicture:
         self._resized = False
         self._known: tuple[int, int, Sequence[str]] | None = None
         """What the terminal shows: its columns and rows, and their texts."""
-        self._wake = threading.Event()
+        self._nothing_new = threading.Lock()
+        """Held until there is something to draw. A handler of a signal may interrupt another, and releasing this waits for
+        nothing; an event's ``set`` holds a lock of its own."""
+        self._nothing_new.acquire()
         self._drawn = threading.Event()
         self._writing = threading.Lock()
         self._thread = threading.Thread(target=self._draw_all, name="first-picture", daemon=True)
@@ -74,16 +77,16 @@ class FirstPicture:
         signal.signal(signal.SIGWINCH, self._on_resize)
         sys.setswitchinterval(_SWITCH_S)
         self._thread.start()
-        self._feed.start(self._wake.set)
+        self._feed.start(self._wake)
         # The imports that follow would take turns with the drawing, and double what it takes.
         self._drawn.wait(PATIENCE_S if self._feed.looks_first else 0.0)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        signal.signal(signal.SIGWINCH, signal.SIG_DFL)  # first: its handler must not interrupt ``set``
+        signal.signal(signal.SIGWINCH, signal.SIG_DFL)
         sys.setswitchinterval(self._switch_s)
         self._ended = True
-        self._wake.set()
+        self._wake()
         self._thread.join()
         if self._before is not None:
             with contextlib.suppress(termios.error):
@@ -93,7 +96,11 @@ class FirstPicture:
 
     def _on_resize(self, number: int, frame: object) -> None:
         self._resized = True
-        self._wake.set()
+        self._wake()
+
+    def _wake(self) -> None:
+        with contextlib.suppress(RuntimeError):  # it is awake
+            self._nothing_new.release()
 
     def leave(self) -> None:
         """Leave the alternate screen, if it was entered, for good. Any thread may call this."""
@@ -120,8 +127,7 @@ class FirstPicture:
         return written(texts, before[2] if before is not None and before[:2] == (columns, rows) else None)
 
     def _draw_all(self) -> None:
-        while self._wake.wait() and not self._ended:
-            self._wake.clear()
+        while self._nothing_new.acquire() and not self._ended:
             if self._resized:
                 self._resized, self._known = False, None
             newest = self._feed.newest()

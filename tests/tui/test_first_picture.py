@@ -73,6 +73,17 @@ def test_gpus_are_on_the_screen_before_textual_is_imported(tmp_path: Path, envir
         assert attributes(terminal) == before
 
 
+def test_the_picture_follows_a_window_that_is_dragged(environment: dict[str, str]) -> None:
+    with Terminal([*GPUTOP], environment) as terminal:
+        terminal.wait_for(lambda text: gpu_row(text, 7) == (87, "68.0"))
+        for _ in range(200000):
+            os.kill(terminal.process.pid, signal.SIGWINCH)  # each of a drag's may come while the one before is being handled
+        terminal.resize(20, 5)
+        terminal.wait_for(lambda text: "1 GPUs" in text)
+        terminal.resize(160, 50)
+        terminal.wait_for(lambda text: gpu_row(text, 7) == (87, "68.0"), timeout_s=20)
+
+
 def test_the_picture_stays_with_its_age_until_the_first_snapshot_comes(tmp_path: Path, environment: dict[str, str]) -> None:
     (tmp_path / "slow" / "textual.py").unlink()
     (tmp_path / "slow" / "pynvml.py").write_text(WAITS.replace("textual", "pynvml"))
