@@ -201,6 +201,22 @@ def test_an_evaluation_in_a_bar_that_is_drawn_again_counts_once(home: Home) -> N
 
 
 @needs("torch")
+@pytest.mark.parametrize(
+    ("before", "line"),
+    [
+        ("from gputop.tracking.auto import framework_metrics; framework_metrics._heard.add('a trainer')", "print(line)"),
+        ("import threading", "thread = threading.Thread(target=print, args=(line,)); thread.start(); thread.join()"),
+    ],
+    ids=["a framework logs them", "another thread prints them"],
+)
+def test_evaluations_are_left_alone_where(home: Home, before: str, line: str) -> None:
+    assert home.run(EVALUATES.format(before=before, line=line), command=(*RUN, sys.executable), **AUTO)[0] == 0
+    found = read_all(home.archives()[0]).series
+    assert len(found["loss"]) == 40
+    assert not {"val_loss", "val_acc", "train_acc"} & found.keys()
+
+
+@needs("torch")
 def test_a_run_of_the_script_has_only_the_evaluations_that_it_logs(home: Home) -> None:
     script = EVALUATES.format(before="import gputop; run = gputop.init()", line="print(line); run.log({'val_f1': 0.5})")
     assert home.run(script, command=(*RUN, sys.executable), **AUTO)[0] == 0
