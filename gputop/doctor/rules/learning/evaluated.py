@@ -51,7 +51,7 @@ NO_BETTER, ALONE = 0.95, 2.0
 """A loss of evaluations that is never below so many times that of the untrained model is no better than at first; the second,
 from the second evaluation on, where no score such as an accuracy confirms it (our choice)."""
 RISES_MAX = 1.25
-"""A loss may rise to so many times its first value before it falls: the first one is that of the untrained model (our choice)."""
+"""A loss may rise to so many times its first value, that of the untrained model, before it falls (our choice)."""
 HARDLY_LESS = 0.99
 """The second half of its losses is at least this share of the first: that of inputs that are all alike changes a little with
 the model's biases (our choice)."""

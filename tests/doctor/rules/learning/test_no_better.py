@@ -109,7 +109,7 @@ def test_a_score_that_rises_is_no_guess_although_it_is_low(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("line", [name for name in LINES if name != "the loss alone"])
-@pytest.mark.parametrize("score, found", [(0.1, True), (0.3, False)])
+@pytest.mark.parametrize(("score", "found"), [(0.1, True), (0.3, False)])
 def test_a_training_loss_that_rises_at_first_hides_no_guess(line: str, score: float, found: bool, tmp_path: Path) -> None:
     log = tmp_path / "train.log"
     losses = (2.31, 2.6, *(2.4 * learned(at) for at in range(22)))
@@ -120,7 +120,7 @@ def test_a_training_loss_that_rises_at_first_hides_no_guess(line: str, score: fl
     assert not found or "val" not in line or "has never been below 2.31" in said["J05"].title
 
 
-@pytest.mark.parametrize("second, found", [(6.2, True), (3.9, False), (1.9, False)])
+@pytest.mark.parametrize(("second", "found"), [(6.2, True), (3.9, False), (1.9, False)])
 def test_an_evaluation_before_the_training_is_no_sign_of_learning(second: float, found: bool, tmp_path: Path) -> None:
     log = tmp_path / "train.log"
     values = ((2.3 * learned(6 * at), second + 0.01 * at if at else 2.31) for at in range(24))
