@@ -112,8 +112,8 @@ C01 = Rule(
     needs=("journal: wrapper_calls, parameters, gradients", "/proc: variables, stacks"),
     every_s=EVERY_SNAPSHOT,
     threshold=(
-        f"{BYPASSED_STEPS_MIN} consecutive steps call only the module inside DDP, or none of {STEPS_MIN} steps calls either, and "
-        "DDP averages no gradients; certain if the weights differ",
+        f"{BYPASSED_STEPS_MIN} consecutive steps call only the module inside DDP, or none of {STEPS_MIN} steps calls either, "
+        "and DDP averages no gradients; certain if the weights differ",
         f"untracked, variables hold a model in DDP, which {FORWARD_MIN} looks at forward passes never show (possible)",
     ),
     hides=("C04",),
