@@ -134,9 +134,22 @@ def hint(
     severity: Severity = "warning",
     confidence: Confidence = "certain",
     groups: Mapping[str, str] | None = None,
+    holds: Callable[[Mapping[str, str]], bool] | None = None,
     lasting: bool = False,
 ) -> Pattern:
     """Return the row of a warning or remark."""
     return Pattern(
-        name, cause, key, expression, title, means, fix, HINT, severity, confidence, groups=groups or {}, lasting=lasting
+        name,
+        cause,
+        key,
+        expression,
+        title,
+        means,
+        fix,
+        HINT,
+        severity,
+        confidence,
+        groups=groups or {},
+        holds=holds,
+        lasting=lasting,
     )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
+from math import prod
 
+from gputop.doctor.findings.finding import Severity
 from gputop.doctor.logs.patterns.pattern import Pattern, failure, hint
 
 _NAN_LOSS = (
@@ -29,6 +32,12 @@ def _is_another(groups: Mapping[str, str]) -> bool:
     return other + allocated <= (total - free) * 1.02
 
 
+def _stretches_both(groups: Mapping[str, str]) -> bool:
+    """Return whether two shapes hold as many elements, so that both are stretched: [N] and [N, 1] become [N, N]."""
+    target, prediction = (prod(int(size) for size in re.findall(r"\d+", groups[name])) for name in ("target", "input"))
+    return target == prediction > 1
+
+
 _XLA_FULL = (
     # XLA: xla/service/gpu and xla/tsl/framework/bfc_allocator.cc, under jaxlib 0.1.60 to 0.8; "allocating" from 0.4.31 on.
     (
@@ -39,6 +48,10 @@ _XLA_FULL = (
     ("OOM when allocating", r"OOM when allocating tensor with shape ?\[[\d,]{0,100}\].{0,200}\bGPU:\d"),
 )
 """How XLA and TensorFlow say that a GPU is full."""
+_BROADCAST: tuple[tuple[Severity, Callable[[Mapping[str, str]], bool] | None], ...] = (
+    ("error", _stretches_both),
+    ("warning", None),  # a single target for all predictions may be meant
+)
 PATTERNS: tuple[Pattern, ...] = (
     failure(
         "two_devices",
@@ -165,18 +178,23 @@ PATTERNS: tuple[Pattern, ...] = (
         )
         for key in ("nan", "NaN")
     ),
-    hint(
-        "target_size",
-        None,
-        "that is different to the input size",
-        r"Using a target size \(torch\.Size\(\[(?P<target>[\d, ]*)\]\)\) that is different to the input size "
-        r"\(torch\.Size\(\[(?P<input>[\d, ]*)\]\)\)\. This will",
-        "The loss broadcasts predictions of shape [{input}] against targets of shape [{target}]",
-        "A regression loss stretches two shapes that differ to a common one. With [N, 1] against [N], it compares each "
-        "prediction with every target, so the model learns only their mean.",
-        "loss = criterion(prediction.squeeze(-1), target)  # the same shape for both, as [N]",
-        confidence="likely",
-        lasting=True,
+    *(
+        hint(
+            "target_size",
+            None,
+            "that is different to the input size",
+            r"Using a target size \(torch\.Size\(\[(?P<target>[\d, ]*)\]\)\) that is different to the input size "
+            r"\(torch\.Size\(\[(?P<input>[\d, ]*)\]\)\)\. This will",
+            "The loss broadcasts predictions of shape [{input}] against targets of shape [{target}]",
+            "A regression loss stretches two shapes that differ to a common one. With [N, 1] against [N], it compares each "
+            "prediction with every target, so the model learns only their mean.",
+            "loss = criterion(prediction.squeeze(-1), target)  # the same shape for both, as [N]",
+            severity=severity,
+            confidence="likely",
+            holds=holds,
+            lasting=True,
+        )
+        for severity, holds in _BROADCAST
     ),
     hint(
         "nan_loss",

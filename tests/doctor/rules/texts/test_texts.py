@@ -110,6 +110,21 @@ def test_a_full_disk_is_told_while_the_run_that_met_it_goes_on() -> None:
     assert heard(replace(told, pattern="file_system", line="OSError: [Errno 30] Read-only file system: 'a'")) == []
 
 
+@pytest.mark.parametrize(
+    ("target", "prediction", "confidence"),
+    [("256", "256, 1", "likely"), ("256, 1", "256", "likely"), ("1", "1, 1", "possible"), ("1", "256, 1", "possible")],
+)
+def test_a_loss_that_compares_each_prediction_with_every_target_is_wrong(target: str, prediction: str, confidence: str) -> None:
+    line = (
+        f"train.py:9: UserWarning: Using a target size (torch.Size([{target}])) that is different to the input size "
+        f"(torch.Size([{prediction}])). This will likely lead to incorrect results due to broadcasting."
+    )
+    told = LogMatch("target_size", None, line, "run-1", None, 0, "out.log", 3, job_state="running")
+    (finding,) = [item for item in play(lambda second: ddp(second, logs=(told,)), SECONDS)[-1] if item.id == told.pattern]
+    assert finding.confidence == confidence
+    assert f"[{prediction}] against targets of shape [{target}]" in finding.title
+
+
 def test_a_script_that_failed_after_its_run_was_done_is_explained() -> None:
     assert [item.id for item in said("cuda_deser_unavailable", "failed", "finished")] == ["A12"]
 
