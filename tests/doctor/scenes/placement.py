@@ -78,6 +78,11 @@ def two_of_eight(second: int) -> Snapshot:
     return scene(second, gpus([0, 1]), processes, (run,))
 
 
+def accelerated_alone(second: int, launcher: str = "accelerate") -> Snapshot:
+    """Accelerate's configuration says one process: it gets no rank."""
+    return plain(second, launcher=Ancestor(3999, launcher))
+
+
 def four_on_one(second: int) -> Snapshot:
     processes = tuple(rank(n, use(0, 15), world=4, second=second, cuda_visible_devices="0") for n in range(4))
     return scene(second, gpus([0]), processes, (journal(4, second),))
@@ -420,6 +425,7 @@ def two_gpus_for_each_rank(second: int) -> Snapshot:
 FAULTS: tuple[tuple[str, str, Scene, int], ...] = (
     ("A01", "plain python", plain, 20),
     ("A02", "two ranks for eight GPUs", two_of_eight, 20),
+    ("A02", "one process of Accelerate", accelerated_alone, 20),
     ("A03", "four ranks, a mask of one GPU", four_on_one, 20),
     ("A03", "two ranks of a shell script, a mask of one GPU", both_on_one, 20),
     ("A03", "two ranks of a shell script, a mask of one virtual GPU", both_on_one_virtual, 20),

@@ -190,8 +190,9 @@ def _launcher_fix(group: RankGroup, devices: Sequence[Device]) -> str:
 
 def too_few_ranks(evidence: Evidence, group: RankGroup) -> Judgement:
     """A02: a launcher started fewer ranks than there are GPUs, and the other GPUs are free."""
+    alone = _accelerated_alone(group)
     started = group.local_world_size
-    ranks = [member for member in group.members if member.rank is not None]
+    ranks = [member for member in group.members if member.rank is not None or alone]
     by_launcher = group.launcher is not None or any(m.process is not None and _has_ranks(m.process) for m in ranks)
     if not by_launcher or not ranks or started != len(ranks) or (group.virtual and not group.masks):
         return None
@@ -206,8 +207,9 @@ def too_few_ranks(evidence: Evidence, group: RankGroup) -> Judgement:
     everything = [*used, *free]
     total = len(everything)
     number = "1 rank was" if started == 1 else f"{started} ranks were"
+    told = "accelerate launch has one process, without RANK" if alone else "LOCAL_WORLD_SIZE (/proc/<pid>/environ)"
     facts = [
-        Fact(f"{number} started on this machine", started, "LOCAL_WORLD_SIZE (/proc/<pid>/environ)"),
+        Fact(f"{number} started on this machine", started, told),
         sees("they see", group),
         Fact(f"no process computes on {words.gpus(free)}", [device.index for device in free], "NVML"),
         *utilization(evidence, everything),
@@ -227,6 +229,18 @@ def too_few_ranks(evidence: Evidence, group: RankGroup) -> Judgement:
         run=group.run_id,
     )
     return Suspicion(finding)
+
+
+def _accelerated_alone(group: RankGroup) -> bool:
+    """Return whether Accelerate started a single process: it gets no rank."""
+    process = group.main_process
+    return (
+        process is not None
+        and len(group.members) == 1
+        and group.launcher is not None
+        and group.launcher.name == "accelerate"
+        and not _has_ranks(process)
+    )
 
 
 A02 = Rule(
