@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, Dataset, DistributedSampler
 
-MOTIFS, QUEUE, BATCH, TEMPERATURE = 16, 4096, 32, 0.1
+MOTIFS, QUEUE, BATCH, TEMPERATURE = 16, 2048, 32, 0.2
 
 
 class Tiles(Dataset):
@@ -32,7 +32,7 @@ class Tiles(Dataset):
         """Shift, brighten, and add noise."""
         own = torch.randn(3, 8, 8, generator=torch.Generator().manual_seed(self.first + i))
         tile = (self.motifs[(self.first + i) % MOTIFS] + 0.7 * own).repeat(1, 3, 3)
-        tile = tile.roll((int(torch.randint(0, 3, ())), int(torch.randint(0, 3, ()))), (1, 2))
+        tile = tile.roll((int(torch.randint(0, 2, ())), int(torch.randint(0, 2, ()))), (1, 2))
         return tile * (0.6 + 0.8 * torch.rand(3, 1, 1)) + 0.5 * torch.randn_like(tile)
 
     def __getitem__(self, i: int) -> tuple[Tensor, Tensor, int]:
@@ -97,7 +97,7 @@ def main() -> None:
     queue = nn.functional.normalize(-queue, dim=1)
     place = 0
     model = DistributedDataParallel(query)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.03, momentum=0.9, weight_decay=1e-4)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=1e-4)
     torch.manual_seed(100 + rank)
     tiles, probe = Tiles(20000), Tiles(256, first=10**6)
     sampler = DistributedSampler(tiles)
@@ -118,7 +118,7 @@ def main() -> None:
         place = (place + len(batch)) % QUEUE
         if step % 10 == 0 and rank == 0:
             print(f"epoch {epoch} step {step} contrastive loss {loss.item():.4f}", flush=True)
-        if step % 200 == 199:
+        if step % 100 == 99:
             share = neighbours(query, tiles, probe)
             if rank == 0:
                 print(f"step {step} nearest neighbour accuracy {share:.3f}", flush=True)

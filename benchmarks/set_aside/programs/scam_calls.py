@@ -17,7 +17,7 @@ class Settings:
     features: int = 64
     hidden: int = 256
     batch: int = 768
-    lr: float = 3e-4
+    lr: float = 1e-4
     steps: int = 200_000
     every: int = 20
 
