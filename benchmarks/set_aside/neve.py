@@ -40,8 +40,8 @@ PROGRAMS: tuple[Program, ...] = (
     # ---- faults: two ranks or two jobs
     # set_epoch is not called, so each epoch has the order of the first. Nothing of it is printed.
     Program(_case("fish-otoliths", ("C06",), acceptable=("J04",), outside_trace=False), with_torchrun("fish_otoliths"), 2),
-    # Each rank stops early by the loss on its own hives: one leaves the loop and reduces its best loss, while the other is in
-    # the next epoch. Printed by one rank only: "early stopping".
+    # Each rank stops early by the loss on its own hives: one leaves the loop and waits in a barrier, while the other is
+    # in a backward of the next epoch. Printed by one rank only: "early stopping".
     Program(
         _case("beehive-weights", ("C08", "C07"), acceptable=("G01", "G04")),
         with_torchrun("beehive_weights"),

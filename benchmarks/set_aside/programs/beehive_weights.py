@@ -9,6 +9,7 @@ import argparse
 import copy
 import logging
 import os
+import tempfile
 
 import torch
 import torch.distributed as dist
@@ -75,6 +76,7 @@ def main() -> None:
     parser.add_argument("--lr", type=float, default=2e-3)
     parser.add_argument("--max-epochs", type=int, default=300)
     parser.add_argument("--patience", type=int, default=3)
+    parser.add_argument("--out", default=tempfile.gettempdir())
     args = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format=f"%(asctime)s [{os.environ.get('RANK', '0')}] %(message)s")
     dist.init_process_group("gloo")
@@ -105,11 +107,11 @@ def main() -> None:
             logger.info("early stopping at epoch %d, best %.5f", epoch, stopper.best)
             break
 
-    best = torch.tensor(stopper.best)
-    dist.all_reduce(best, op=dist.ReduceOp.AVG if dist.get_backend() == "nccl" else dist.ReduceOp.SUM)
+    dist.barrier()
     if rank == 0:
         model.module.load_state_dict(stopper.weights)
-        logger.info("final: sum of the best losses %.5f", float(best))
+        torch.save(model.module.state_dict(), os.path.join(args.out, "hives.pt"))
+        logger.info("saved the best of %d epochs", epoch + 1)
     dist.destroy_process_group()
 
 

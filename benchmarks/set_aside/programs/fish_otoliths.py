@@ -60,7 +60,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--stones", type=int, default=4096)
     parser.add_argument("--length", type=int, default=192)
-    parser.add_argument("--width", type=int, default=32)
+    parser.add_argument("--width", type=int, default=48)
     parser.add_argument("--batch-size", type=int, default=32, help="per process")
     parser.add_argument("--lr", type=float, default=1e-3)
     parser.add_argument("--epochs", type=int, default=1000)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -26,7 +26,6 @@ class Options:
     lr: float = 5e-4
     epochs: int = 5000
     seed: int = 21
-    extra: dict[str, str] = field(default_factory=dict)
 
 
 def micrograph(index: int, side: int) -> tuple[np.ndarray, int]:

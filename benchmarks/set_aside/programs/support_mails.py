@@ -22,9 +22,8 @@ TOPICS = {
     "returns": "return refund size label wrong colour exchange shop",
     "contract": "cancel contract month notice tariff renew period terms",
 }
-FILLERS = (
-    "hello dear team please since yesterday i we the my your it is was not again thanks regards help could you can".split()
-)
+SMALL_TALK = "hello dear team please since yesterday i we the my your it is was not again thanks regards help could you can"
+FILLERS = SMALL_TALK.split()
 VOCABULARY = ["[PAD]", "[CLS]", *FILLERS, *dict.fromkeys(word for words in TOPICS.values() for word in words.split())]
 TOKEN = {word: number for number, word in enumerate(VOCABULARY)}
 

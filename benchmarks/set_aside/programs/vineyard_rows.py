@@ -41,7 +41,7 @@ class RowNet(nn.Module):
         self.mid = nn.Sequential(
             nn.Conv2d(4 * width, 4 * width, 3, padding=1), nn.ReLU(), nn.Conv2d(4 * width, 4 * width, 3, padding=1)
         )
-        self.context = nn.Sequential(nn.Linear(4 * width, 1024), nn.ReLU(), nn.Linear(1024, 4 * width))
+        self.context = nn.Sequential(nn.Linear(4 * width, 8192), nn.ReLU(), nn.Linear(8192, 4 * width))
         self.up = nn.ConvTranspose2d(4 * width, width, 4, stride=4)
         self.leave = nn.Conv2d(2 * width, 1, 1)
 
@@ -92,7 +92,7 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=24)
     parser.add_argument("--lr", type=float, default=1e-3)
     parser.add_argument("--steps", type=int, default=100_000)
-    parser.add_argument("--save-every", type=int, default=25)
+    parser.add_argument("--save-every", type=int, default=20)
     parser.add_argument("--out", type=Path, default=None)
     args = parser.parse_args()
     args.out = args.out or Path(tempfile.mkdtemp(prefix="vineyard-"))
