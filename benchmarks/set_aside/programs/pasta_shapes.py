@@ -22,7 +22,8 @@ def photograph(count: int, size: int, seed: int) -> TensorDataset:
     radius, angle = (x**2 + y**2).sqrt(), torch.atan2(y, x)
     petals = (label + 2).view(-1, 1, 1)
     outline = (radius < 0.55 + 0.25 * torch.cos(petals * (angle + turn))).float()
-    image = outline[:, None] * torch.tensor([0.9, 0.8, 0.4]).view(1, 3, 1, 1)
+    durum = torch.stack([0.9 - 0.02 * label, 0.8 - 0.05 * label, 0.2 + 0.07 * label], 1)
+    image = outline[:, None] * durum[:, :, None, None]
     return TensorDataset(image + 0.35 * torch.randn(count, 3, size, size, generator=g), label)
 
 
