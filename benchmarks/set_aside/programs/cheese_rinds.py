@@ -34,7 +34,10 @@ class RindNet(nn.Module):
     def __init__(self, body: Body) -> None:
         super().__init__()
         self.body = body.requires_grad_(False)
-        self.head = nn.Sequential(nn.Linear(2 * body.channels, 256), nn.ReLU(), nn.Dropout(0.3), nn.Linear(256, len(GENERA)))
+        features = 2 * body.channels
+        self.head = nn.Sequential(
+            nn.LayerNorm(features), nn.Linear(features, 256), nn.ReLU(), nn.Dropout(0.3), nn.Linear(256, len(GENERA))
+        )
 
     def train(self, mode: bool = True) -> RindNet:
         super().train(mode)
@@ -61,14 +64,14 @@ def slides(size: int, g: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
     genus = torch.randint(len(GENERA), (size,), generator=g)
     stain = torch.tensor([[0.8, 0.1, 0.5], [0.2, 0.7, 0.4], [0.5, 0.5, 0.1], [0.1, 0.3, 0.8], [0.6, 0.2, 0.2]])
     colonies = F.interpolate((torch.rand(size, 1, 14, 14, generator=g) > 0.85).float(), size=(56, 56))
-    return colonies * stain[genus].view(size, 3, 1, 1) + torch.randn(size, 3, 56, 56, generator=g), genus
+    return colonies * stain[genus].view(size, 3, 1, 1) + 0.7 * torch.randn(size, 3, 56, 56, generator=g), genus
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--batch-size", type=int, default=24)
-    parser.add_argument("--lr", type=float, default=1e-3)
-    parser.add_argument("--warmup", type=int, default=100)
+    parser.add_argument("--lr", type=float, default=2e-3)
+    parser.add_argument("--warmup", type=int, default=50)
     parser.add_argument("--total", type=int, default=12_000)
     args = parser.parse_args()
     torch.set_num_threads(1)

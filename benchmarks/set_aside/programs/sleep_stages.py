@@ -80,7 +80,7 @@ class PrintEvery(pl.Callback):
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--nights", type=int, default=6000)
-    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--bands", type=int, default=16)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--hidden", type=int, default=96)
