@@ -78,7 +78,7 @@ def solve(k: float, args: argparse.Namespace) -> None:
 
     for outer in range(1, args.lbfgs + 1):
         loss = lbfgs.step(closure)
-        print(f"l-bfgs {outer:3d} loss {float(loss):.3e}, {calls} evaluations, relative error {error(net, k):.2e}", flush=True)
+        print(f"l-bfgs {outer:3d} loss {loss.item():.3e}, {calls} evaluations, relative error {error(net, k):.2e}", flush=True)
 
 
 def main() -> None:
