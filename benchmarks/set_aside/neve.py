@@ -58,7 +58,7 @@ PROGRAMS: tuple[Program, ...] = (
     ),
     # ---- healthy: one process
     # Progressive resizing: the steps become slower and larger, as the printed sizes say.
-    Program(_case("healthy-moth-wings"), with_python("moth_wings")),
+    Program(_case("healthy-moth-colors"), with_python("moth_colors")),
     # Features of a frozen network are kept in memory, which grows until all are there; then a head trains on them.
     Program(_case("healthy-pond-plankton"), with_python("pond_plankton")),
     # Adam, then L-BFGS with a line search, for one physics-informed network after the other: each starts anew at a high loss.
