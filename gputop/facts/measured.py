@@ -85,6 +85,10 @@ class Parameters(Record):
         optional=True,
     )
     dtype = text("Dtype of the probed weights; null if they have several.", null=True, optional=True)
+    kept_gradients = whole(
+        "Over how many of the first steps nothing set the gradients of the only optimizer to zero. At least 8, or missing.",
+        optional=True,
+    )
 
 
 class Workload(Record):

@@ -56,6 +56,8 @@ class Backwards:
         sites.begin_backward()
         if not training.partial:
             training.gradients.backward()
+        if training.kept_gradients.watches:
+            training.kept_gradients.backward(training.step)
         if training.step_is_hidden:
             training.fast.stop()
             warn("automatic tracking stops, the training continues: torch.compile hides the optimizer's steps. Use run.log.")

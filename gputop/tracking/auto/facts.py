@@ -20,6 +20,7 @@ from gputop.tracking.auto.readings import ddp, gpu, settings
 from gputop.tracking.auto.readings.batches import PROBE_EVERY, RECENT_BATCHES, RECENT_PROBES, Batches, Called, Probe
 from gputop.tracking.auto.readings.gpu import Clock, Timetable
 from gputop.tracking.auto.readings.waits import Waits
+from gputop.tracking.auto.training.kept_gradients import STEPS_MIN
 from gputop.tracking.auto.training.state import Training
 from gputop.tracking.journal.handlers import let_through
 from gputop.tracking.journal.notice import reason
@@ -202,7 +203,9 @@ class Facts:
         return workload.fact()
 
     def _parameters(self) -> dict[str, Any] | None:
-        return self._probe.fact() if self._probe is not None else None
+        found = self._probe.fact() if self._probe is not None else None
+        kept = self._steps.kept_gradients.steps
+        return found if found is None or kept < STEPS_MIN else found | {"kept_gradients": kept}
 
     def _about_torch(self) -> dict[str, Any] | None:
         """Return the fact ``torch``; queries devices only if CUDA is in use, and keeps an earlier answer."""

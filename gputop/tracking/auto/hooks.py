@@ -309,11 +309,13 @@ def _patch_scaler(torch: Any, steps: Steps) -> None:
 
 def _patch_save(torch: Any, training: Training) -> None:
     original = torch.save
+    storages = (torch.UntypedStorage, torch.TypedStorage)
 
     @stands_for(original)
     def save(obj: Any, f: Any, *args: Any, **kwargs: Any) -> Any:
         run = training.run
-        if training.off or run is None or training.on_other_thread():
+        # A storage is what pickling a tensor saves: to pass it to another rank, for example.
+        if training.off or run is None or isinstance(obj, storages) or training.on_other_thread():
             return original(obj, f, *args, **kwargs)
         started = perf_counter()
         result = original(obj, f, *args, **kwargs)

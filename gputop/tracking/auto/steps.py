@@ -203,6 +203,8 @@ class Steps:
             models.inspection.wrapping.stepped()
         if not training.partial:
             training.gradients.stepped(known and index in models.ddp_optimizers)
+        if training.kept_gradients.watches:
+            training.kept_gradients.stepped(optimizer, training.step, len(training.optimizers))
         searched = not known
         if training.step >= training.wanted.facts_due or facts.stall.stalled:
             searched |= models.search_late()

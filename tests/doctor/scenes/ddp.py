@@ -40,6 +40,24 @@ def bypass(second):
     return ddp(second, each=each)
 
 
+def bypass_by_a_method(second):
+    """The script calls model.module.loss(x): neither the wrapper nor the module inside it is called."""
+
+    def each(number, step):
+        counted = {"steps": step, "backwards": step, "synced_backwards": 0, "unsynced_steps": step}
+        return {"wrapper_calls": None, "gradients": counted, **_apart(number, step)}
+
+    return ddp(second, each=each)
+
+
+def never_out_of_no_sync(second):
+    def each(number, step):
+        counted = {"steps": step, "backwards": step, "synced_backwards": 0, "unsynced_steps": step}
+        return {"gradients": counted, **_apart(number, step)}
+
+    return ddp(second, each=each)
+
+
 def bypass_with_unknown_weights(second):
     def each(number, step):
         return {"wrapper_calls": _calls(number, step), "parameters": {"recent": []}}
@@ -272,11 +290,13 @@ def divided_batch(second):
 FAULTS = (
     ("C01", "calls around DDP", bypass, 12),
     ("C01", "calls around DDP, weights unknown", bypass_with_unknown_weights, 12),
+    ("C01", "calls of a method inside DDP", bypass_by_a_method, 12),
     ("C02", "double() after wrapping", made_double, 12),
     ("C03", "no wrapper", not_wrapped, 40),
     ("C03", "no wrapper and no group", not_connected, 12),
     ("C03", "no wrapper, the loss is reduced", not_wrapped_but_loss_reduced, 12),
     ("C04", "no_sync inverted", inverted_no_sync, 12),
+    ("C04", "never out of no_sync", never_out_of_no_sync, 12),
     ("C04", "every micro-batch is reduced", every_micro_batch, 30),
     ("C05", "the same batches", same_batches, 12),
     ("C05", "the whole data set on each rank", whole_data_set, 12),
@@ -313,6 +333,18 @@ def bypass_reduced_by_hand(second):
     def each(number, step):
         return {
             "wrapper_calls": _calls(number, step),
+            "parameters": {"recent": []},
+            "process_group": {"collectives": {"all_reduce": 60 * step}},
+        }
+
+    return ddp(second, each=each)
+
+
+def method_reduced_by_hand(second):
+    def each(number, step):
+        return {
+            "wrapper_calls": None,
+            "gradients": {"steps": step, "backwards": step, "synced_backwards": 0, "unsynced_steps": step},
             "parameters": {"recent": []},
             "process_group": {"collectives": {"all_reduce": 60 * step}},
         }
@@ -599,6 +631,7 @@ def two_ranks_started(second):
 LOOK_ALIKES = (
     ("C01", "the weights stay equal", bypass_with_equal_weights, 12),
     ("C01", "gradients averaged by hand", bypass_reduced_by_hand, 12),
+    ("C01", "a method inside DDP, averaged by hand", method_reduced_by_hand, 12),
     ("C02", "autocast", mixed_precision_by_autocast, 12),
     ("C03", "averaged by hand", reduced_by_hand, 12),
     ("C03", "Horovod", horovod, 12),

@@ -661,3 +661,32 @@ def test_an_optimizer_for_each_of_many_tasks_costs_few_searches_and_leaves_nothi
     assert 8 <= searches < 30
     assert known <= 1, "modules that are gone are forgotten"
     assert len(series(home)["loss"]) == 120
+
+
+PICKLES = """
+import copy, io, pickle, torch
+model = torch.nn.Linear(8, 1)
+optimizer = torch.optim.SGD(model.parameters(), 0.01)
+for step in range(30):
+    optimizer.zero_grad()
+    model(torch.ones(4, 8)).sum().backward()
+    optimizer.step()
+    {line}
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "saves"),
+    [
+        ("pickle.loads(pickle.dumps({'weights': model.weight, 'bias': model.bias.detach()}))", False),
+        ("copy.deepcopy(model)", False),
+        ("torch.save(model.state_dict(), io.BytesIO())", True),
+    ],
+    ids=["pickled", "copied", "saved to memory"],
+)
+def test_a_pickled_tensor_is_no_checkpoint(home: Home, line: str, saves: bool) -> None:
+    assert home.run(PICKLES.format(line=line), command=(*RUN, sys.executable), GPUTOP_AUTO="1")[0] == 0
+    found = series(home)
+    assert len(found["loss"]) == 30
+    assert ("checkpoint_s" in found) is saves
+    assert ("step_s" in found) is not saves

@@ -67,34 +67,24 @@ def goes_around(evidence: Evidence, group: RankGroup) -> Judgement:
     if group.run is None:
         return goes_unused(evidence, group)
     ranks = tracked.ranks_of(group)
-    around = [
-        (rank, calls)
-        for rank in ranks
-        if wrapped_by(rank) == "ddp"
-        and (calls := facts_of(rank).wrapper_calls) is not None
-        and (calls.bypassed_steps or 0) >= BYPASSED_STEPS_MIN
-    ]
+    around = [rank for rank in ranks if wrapped_by(rank) == "ddp" and is_bypassed(rank)]
     if not around:
         return None
     differ, weights = differing_weights(ranks)
     if differ is False:
         return None
-    synced = [fact.synced_backwards for rank, _ in around if (fact := facts_of(rank).gradients) is not None]
-    by_hand = any((own := facts_of(rank).process_group) is not None and exchanges(own) > 0 for rank, _ in around)
+    synced = [fact.synced_backwards for rank in around if (fact := facts_of(rank).gradients) is not None]
+    by_hand = any((own := facts_of(rank).process_group) is not None and exchanges(own) > 0 for rank in around)
     if differ is None and by_hand:
         return None
-    rank, calls = around[0]
-    name = calls.module or model_class(rank) or "the module"
-    numbers = [item.rank for item, _ in around]
-    facts = [
-        Fact(
-            f"{calls.bypassed_steps} consecutive steps called {name} inside the wrapper{tracked.at(calls.where)}, "
-            f"on {tracked.who(numbers, tracked.world(group))}",
-            calls.bypassed_steps,
-            "journal: wrapper_calls",
-        ),
-        *weights,
-    ]
+    rank, calls = around[0], facts_of(around[0]).wrapper_calls
+    name = (calls.module if calls is not None else None) or model_class(rank) or "the module"
+    where = calls.where if calls is not None else None
+    steps = _steps_of_methods(rank)
+    number = calls.bypassed_steps if steps is None and calls is not None else steps
+    what = f"called {name} inside the wrapper{tracked.at(where)}" if steps is None else "never called the wrapper"
+    who = tracked.who([item.rank for item in around], tracked.world(group))
+    facts = [Fact(f"{number} consecutive steps {what}, on {who}", number, "journal: wrapper_calls"), *weights]
     if synced:
         facts.append(Fact(f"backward passes that DDP reduced: {min(synced)}", min(synced), "journal: gradients"))
     finding = tracked.about(
@@ -106,7 +96,7 @@ def goes_around(evidence: Evidence, group: RankGroup) -> Judgement:
         facts,
         "DDP prepares the averaging of gradients when the script calls the wrapper itself. After model.module(x) or "
         "model.module.method(x), each rank steps with its own gradients, faster and without an error.",
-        through_the_wrapper(name, calls.where),
+        through_the_wrapper(name, where),
         "The script averages the gradients by hand (dist.all_reduce), so the weights stay equal.",
     )
     return Suspicion(finding)
@@ -122,7 +112,8 @@ C01 = Rule(
     needs=("journal: wrapper_calls, parameters, gradients", "/proc: variables, stacks"),
     every_s=EVERY_SNAPSHOT,
     threshold=(
-        f"{BYPASSED_STEPS_MIN} consecutive steps call only the module inside DDP; certain if the weights differ",
+        f"{BYPASSED_STEPS_MIN} consecutive steps call only the module inside DDP, or none of {STEPS_MIN} steps calls either, and "
+        "DDP averages no gradients; certain if the weights differ",
         f"untracked, variables hold a model in DDP, which {FORWARD_MIN} looks at forward passes never show (possible)",
     ),
     hides=("C04",),
@@ -366,9 +357,17 @@ def _nccl_counts(evidence: Evidence, group: RankGroup) -> bool:
 
 
 def is_bypassed(rank: Rank) -> bool:
-    """Return whether the newest steps called only the module inside DDP (C01)."""
+    """Return whether the newest steps called only the module inside DDP, or only methods of it (C01)."""
     calls = facts_of(rank).wrapper_calls
-    return calls is not None and (calls.bypassed_steps or 0) >= BYPASSED_STEPS_MIN
+    return (calls is not None and (calls.bypassed_steps or 0) >= BYPASSED_STEPS_MIN) or _steps_of_methods(rank) is not None
+
+
+def _steps_of_methods(rank: Rank) -> int | None:
+    """Return how many steps averaged nothing, if no call of the wrapper or of the module inside it was ever seen."""
+    calls, fact = facts_of(rank).wrapper_calls, facts_of(rank).gradients
+    if fact is None or fact.synced_backwards != 0 or fact.steps < STEPS_MIN:
+        return None
+    return None if calls is not None and (calls.wrapped or calls.bypassed) else fact.steps
 
 
 def is_changed(rank: Rank) -> bool:

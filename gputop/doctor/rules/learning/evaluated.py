@@ -48,8 +48,10 @@ loss (our choice)."""
 LEARNED = 0.3
 """The training loss has fallen to this share of its initial value: a model that overfits has learned something before."""
 NO_BETTER, ALONE = 0.95, 2.0
-"""A loss of evaluations that is never below so many times the highest training loss is no better than at first; the second
-where no score such as an accuracy confirms it (our choice)."""
+"""A loss of evaluations that is never below so many times that of the untrained model is no better than at first; the second,
+from the second evaluation on, where no score such as an accuracy confirms it (our choice)."""
+RISES_MAX = 1.25
+"""A loss may rise to so many times its first value, that of the untrained model, before it falls (our choice)."""
 HARDLY_LESS = 0.99
 """The second half of its losses is at least this share of the first: that of inputs that are all alike changes a little with
 the model's biases (our choice)."""
@@ -91,11 +93,12 @@ def _by_losses(evidence: Evidence, group: RankGroup) -> Judgement:
     if far is not None:
         return Suspicion(_far_above(group, far, highest, training), HOLD_S)
     scores = [course for course in evaluations if is_score(course)]
-    if now > LEARNED * start or not all(is_guessing(score, highest) for score in scores):
+    untrained = start if highest <= RISES_MAX * start else highest
+    if now > LEARNED * start or not all(is_guessing(score, untrained) for score in scores):
         return None
-    above = next((course for course in evaluations if _is_no_better(course, highest, bool(scores))), None)
+    above = next((course for course in evaluations if _is_no_better(course, untrained, bool(scores))), None)
     if above is not None:
-        return Suspicion(_no_better(group, above, scores, highest, training), HOLD_S)
+        return Suspicion(_no_better(group, above, scores, training), HOLD_S)
     wrong = never_right(scores, start) if len(scores) == len(evaluations) else None
     return None if wrong is None else Suspicion(finding(group, Guess(wrong, training)), HOLD_S)
 
@@ -140,7 +143,7 @@ def _far_above(group: RankGroup, course: Course, highest: float, training: Fact)
     )
 
 
-def _no_better(group: RankGroup, course: Course, scores: Sequence[Course], highest: float, training: Fact) -> Finding:
+def _no_better(group: RankGroup, course: Course, scores: Sequence[Course], training: Fact) -> Finding:
     low, high = units.metric(course.lowest), units.metric(course.highest)
     facts = [
         Fact(f"{item.name} was {units.metric(item.lowest)} to {units.metric(item.highest)}", item.highest, item.source)
@@ -151,7 +154,7 @@ def _no_better(group: RankGroup, course: Course, scores: Sequence[Course], highe
         "J05",
         "warning",
         "possible",
-        f"{course.name} has never been below {units.metric(highest)}, the highest training loss, and does not fall with it",
+        f"{course.name} has never been below {low}, and does not fall with the training loss",
         [
             Fact(f"{course.name} was {low} to {high} in {course.values} evaluations", course.lowest, course.source),
             training,
@@ -187,9 +190,10 @@ J05 = Rule(
         f"or the loss of {FAR_TIMES_MIN} evaluations was always {FAR:.0f} times the highest training loss, and its second half "
         f"is {STAYS:.0%} of the first or more (possible)",
         f"or the training loss has fallen to {LEARNED:.0%}, and the loss of {FAR_TIMES_MIN} evaluations neither fell by "
-        f"{1 - HARDLY_LESS:.0%} nor was below the highest training loss, "
-        f"while each score stayed below {BY_CHANCE:g} times that of guessing, and {GUESS_MAX:g}; without a "
-        f"score, the loss must be {ALONE:g} times the highest training loss (possible)",
+        f"{1 - HARDLY_LESS:.0%} nor was below the training loss of the untrained model (the highest, or the first if it rose "
+        f"by less than {RISES_MAX - 1:.0%} before it fell), while each score stayed below {BY_CHANCE:g} times that of "
+        f"guessing, and {GUESS_MAX:g}; without a score, the loss must be {ALONE:g} times that training loss from the second "
+        "evaluation on (possible)",
         f"or such an accuracy, with no loss of the evaluation and {CLASSES_MIN} or more classes (possible)",
         f"or, without one, the training's score has come to {REST:.0%} of what it lacked at first, and that of "
         f"{FAR_TIMES_MIN} evaluations stays below {BELOW:.0%} of the training's first, or below {FROM_CHANCE:g} times it "
@@ -218,12 +222,14 @@ def _stays_far(course: Course, highest: float) -> bool:
     return second >= STAYS * first
 
 
-def _is_no_better(course: Course, highest: float, confirmed: bool) -> bool:
+def _is_no_better(course: Course, untrained: float, confirmed: bool) -> bool:
     """Return whether a loss was never better than at first; ``confirmed``: whether scores are no better than guessing."""
     if _LOSSES.isdisjoint(words_of(course.name)) or course.values < FAR_TIMES_MIN or len(course.means) < 2:
         return False
     first, second = _halves(course)
-    return course.lowest >= (NO_BETTER if confirmed else ALONE) * highest and second >= HARDLY_LESS * first
+    if second < HARDLY_LESS * first or course.lowest < NO_BETTER * untrained:
+        return False
+    return confirmed or min(course.means[1:]) >= ALONE * untrained  # the first one may be before the training
 
 
 def _halves(course: Course) -> tuple[float, float]:

@@ -13,6 +13,7 @@ from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.learning.harder import FALLS, JUMP, JUMPS_MIN, gets_harder
+from gputop.doctor.rules.learning.kept_gradients import with_cause
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.only_loss import STRETCHES_MIN, only_loss
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
@@ -101,7 +102,7 @@ def loss_grows(evidence: Evidence, group: RankGroup) -> Judgement:
         f"# continue from a checkpoint near step {units.count(best.step)}, with a lower learning rate or a longer warm-up",
         "The task became harder on purpose (a curriculum, another data set), or the target moves with the model.",
     )
-    return Suspicion(finding, 5.0 if sure else 10.0)
+    return with_cause(group, Suspicion(finding, 5.0 if sure else 10.0))
 
 
 J02 = Rule(
@@ -126,7 +127,8 @@ J02 = Rule(
         "only for a run with a single loss, or the sum of its losses, that is always positive and is not called an objective",
     ),
     estimated=True,
-    mechanism="A step that is too large makes the next gradients larger, and the next steps larger still.",
+    mechanism="A step that is too large makes the next gradients larger, and the next steps larger still. Or nothing sets the "
+    "gradients to zero, so that each step adds up all of them.",
     signature="The loss falls, then rises above its initial value, or it rises from the start.",
     look_alike="A spike that passes; a curriculum; the weight of a term that is raised on purpose; reinforcement learning and "
     "adversarial losses, whose target moves; an objective that is maximized.",

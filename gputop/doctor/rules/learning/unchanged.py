@@ -23,6 +23,8 @@ from gputop.doctor.rules.learning.guessing import (
     guesses,
     stays_at_chance,
 )
+from gputop.doctor.rules.learning.kept_gradients import STEPS_MIN as KEPT_STEPS
+from gputop.doctor.rules.learning.kept_gradients import add_up, with_cause
 from gputop.doctor.rules.learning.untouched import EPOCHS_MIN as UNTOUCHED_EPOCHS
 from gputop.doctor.rules.learning.untouched import VANISHED_RATE, changes_nothing
 from gputop.doctor.rules.learning.weights_stay import BAND, COARSE_SHARE, PROBES_MIN, STEPS_MIN, weights_stay
@@ -58,9 +60,9 @@ _HELD_OUT = re.compile(r"(?i)(?:^|[/_.-])(?:val|valid|validation|eval|evaluation
 def loss_stays(evidence: Evidence, group: RankGroup) -> Judgement:
     """J03: the learning rate is 0, the loss or the weights are always the same, or the loss is back where it began."""
     by_loss = _by_loss(evidence, group)
-    if isinstance(by_loss, Suspicion) and by_loss.finding.confidence != "possible":
-        return by_loss
-    return changes_nothing(evidence, group) or by_loss
+    if not (isinstance(by_loss, Suspicion) and by_loss.finding.confidence != "possible"):
+        by_loss = changes_nothing(evidence, group) or by_loss
+    return by_loss or add_up(group)
 
 
 def _by_loss(evidence: Evidence, group: RankGroup) -> Judgement:
@@ -72,15 +74,20 @@ def _by_loss(evidence: Evidence, group: RankGroup) -> Judgement:
     if idle is not None:
         return idle
     series = evidence.series(logged.run_id(group), rank.rank, name)
-    return (
+    stays = (
         _same(evidence, group, rank, name, series)
         or weights_stay(evidence, group, rank, name)
         or _evaluated_alike(evidence, group, rank, name)
-        or guesses(evidence, group, rank, name, series)
+    )
+    if stays is not None:
+        return stays
+    flat = (
+        guesses(evidence, group, rank, name, series)
         or stays_at_chance(evidence, group, rank, name, series)
         or _flat(evidence, group, rank, name, series)
         or _flat_by_epochs(evidence, group, rank, name, series)
     )
+    return with_cause(group, flat)
 
 
 J03 = Rule(
@@ -115,6 +122,7 @@ J03 = Rule(
         f"after {FLAT_STEPS} steps the loss is within {FLAT_SHARE:.0%} of its initial value and never left a band of "
         f"{FLAT_BAND:.0%} (possible)",
         f"neither {FLAT_VALUES} reports of the loss nor those of an evaluation's left a band of {FLAT_SHARE:.0%} (possible)",
+        f"in each of the first {KEPT_STEPS} steps, the backward pass found the gradients of the step before (possible)",
         "untracked, variables hold only optimizers with a rate of 0, or that keep nothing about any tensor, "
         f"{UNTOUCHED_EPOCHS} epochs later or beside a loss that stays, or with tensors of none of the models, one of which has "
         "as many (likely or possible); not if the loss has moved",
@@ -122,7 +130,8 @@ J03 = Rule(
     estimated=True,
     mechanism=(
         "The steps change nothing: the learning rate is 0, the parameters are frozen or are not in the optimizer, the loss "
-        "is detached from the model, the weights are too coarse for such small steps, or the data contains nothing to learn."
+        "is detached from the model, the weights are too coarse for such small steps, or the data contains nothing to learn. "
+        "Or they undo one another: nothing sets the gradients to zero, so that each step adds up all of them."
     ),
     signature="The loss is constant, or stays where it began, while the GPUs work.",
     look_alike="Fine-tuning of weights that are already good; a warm-up with tiny rates; a loss that has reached exactly 0.",

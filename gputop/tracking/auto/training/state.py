@@ -19,6 +19,7 @@ from gputop.tracking.auto.readings.ddp import Gradients
 from gputop.tracking.auto.readings.graphs import Graphs
 from gputop.tracking.auto.training.fast_path import FastPath, FastTurn, Stretch
 from gputop.tracking.auto.training.iteration import Iteration
+from gputop.tracking.auto.training.kept_gradients import KeptGradients
 from gputop.tracking.auto.training.optimizers import Optimizers
 from gputop.tracking.auto.training.pace import WRITE_EVERY_S, Pace
 from gputop.tracking.auto.training.records import Records
@@ -74,6 +75,7 @@ class Training:
         self.code = UserCode(os.path.dirname(getattr(self.torch, "__file__", "") or ""))
         self.sites = Sites(self.code)
         self.gradients = Gradients()
+        self.kept_gradients = KeptGradients()
         self.graphs, self.evaluated_graphs = Graphs(), Graphs()
         self.iteration = Iteration()
         self.loader: Feed | None = None
@@ -216,6 +218,7 @@ class Training:
         self.sites.begin_run()
         self.optimizers = Optimizers()
         self.threads = Threads()
+        self.kept_gradients = KeptGradients()
         self.graphs, self.evaluated_graphs = Graphs(), Graphs()
         self.mark = None
         self.recent_s.clear()

@@ -31,6 +31,8 @@ from tests.doctor.scenes.near import connections
 TOLD = {
     "calls around DDP": ("error", "certain", "called GPT inside the wrapper (train.py:88), on all 4 ranks", "in train.py:88"),
     "calls around DDP, weights unknown": ("error", "likely", "backward passes that DDP reduced", "in train.py:88"),
+    "calls of a method inside DDP": ("error", "certain", "never called the wrapper, on all 4 ranks", 'mode="loss"'),
+    "never out of no_sync": ("error", "certain", "did not reduce", "no_sync"),
     "double() after wrapping": ("error", "certain", "wrapped as float32, now float64", "torch.optim.SGD(model.parameters()"),
     "no wrapper and no group": ("error", "certain", "the weights differ between the ranks", "DDP(model.to(local_rank)"),
     "no wrapper": ("error", "certain", "0 collectives that could average gradients", "DDP(model.to(local_rank)"),

@@ -106,3 +106,23 @@ def test_a_score_that_rises_is_no_guess_although_it_is_low(tmp_path: Path) -> No
         courses = ((2.3 * learned(at), 1 - 0.9 * learned(at), 2.8 + 0.4 * at, 0.06 + rise * at) for at in range(1, 25))
         log.write_text("".join(f"{LINES['Keras'](epoch, values)}\n" for epoch, values in enumerate(courses, 1)))
         assert ("J05" in {item.id for item in explain_logs([str(log)])[0]}) is found
+
+
+@pytest.mark.parametrize("line", [name for name in LINES if name != "the loss alone"])
+@pytest.mark.parametrize(("score", "found"), [(0.1, True), (0.3, False)])
+def test_a_training_loss_that_rises_at_first_hides_no_guess(line: str, score: float, found: bool, tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    losses = (2.31, 2.6, *(2.4 * learned(at) for at in range(22)))
+    courses = ((loss, 1 - 0.9 * learned(at), 2.31 + 0.2 * at, score + 0.002 * (at % 3)) for at, loss in enumerate(losses))
+    log.write_text("".join(f"{LINES[line](epoch, values)}\n" for epoch, values in enumerate(courses)))
+    said = {item.id: item for item in explain_logs([str(log)])[0]}
+    assert ("J05" in said) is found
+    assert not found or "val" not in line or "has never been below 2.31" in said["J05"].title
+
+
+@pytest.mark.parametrize(("second", "found"), [(6.2, True), (3.9, False), (1.9, False)])
+def test_an_evaluation_before_the_training_is_no_sign_of_learning(second: float, found: bool, tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    values = ((2.3 * learned(6 * at), second + 0.01 * at if at else 2.31) for at in range(24))
+    log.write_text("".join(f"step {50 * at} loss {loss:.4f} val_loss {val:.4f}\n" for at, (loss, val) in enumerate(values)))
+    assert ("J05" in {item.id for item in explain_logs([str(log)])[0]}) is found

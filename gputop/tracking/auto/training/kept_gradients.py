@@ -1,0 +1,67 @@
+"""Notices that nothing sets the gradients to zero after an optimizer's step, so that each step uses the sum of all before.
+
+It looks at the first steps only, and no longer once a gradient was gone or zero: a script that does it once does it always.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any, NamedTuple
+
+from gputop.tracking.manual_steps import has_own_values
+
+STEPS_MIN = 8
+"""So many backwards in a row must find the gradients of the step before (our choice)."""
+_WEIGHTS_MAX = 8
+"""Among so many weights of an optimizer, one must have a gradient."""
+
+
+class _Mark(NamedTuple):
+    """A gradient right after a step: where it is, and how often it had been written to."""
+
+    step: int
+    weight: weakref.ref[Any]
+    address: int
+    version: int
+
+
+class KeptGradients:
+    """How many backwards in a row, from the first one on, found the gradients of the step before. Its methods write it."""
+
+    def __init__(self) -> None:
+        self.steps = 0
+        self.watches = True
+        """Whether it still looks."""
+        self._mark: _Mark | None = None
+
+    def stepped(self, optimizer: Any, step: int, optimizers: int) -> None:
+        """Remember a gradient that the optimizer's step has used; ``optimizers``: how many have stepped.
+
+        With several, a gradient may be set to zero later, right before its own backward.
+        """
+        self._mark = None
+        if optimizers > 1:
+            self.watches, self.steps = False, 0
+            return
+        for weight in optimizer.param_groups[0]["params"][:_WEIGHTS_MAX]:
+            gradient = weight.grad
+            if gradient is not None and has_own_values(gradient):
+                self._mark = _Mark(step, weakref.ref(weight), gradient.data_ptr(), gradient._version)
+                return
+
+    def backward(self, step: int) -> None:
+        """Look at that gradient before the first backward after the step."""
+        mark, self._mark = self._mark, None
+        if mark is None or mark.step != step:
+            return
+        weight = mark.weight()
+        gradient = None if weight is None else weight.grad
+        if (
+            gradient is None
+            or (gradient.data_ptr(), gradient._version) != (mark.address, mark.version)
+            or (gradient.is_cpu and not gradient.detach().any().item())  # set to zero by way of ``.data``
+        ):
+            self.watches, self.steps = False, 0
+            return
+        self.steps += 1
+        self.watches = self.steps < STEPS_MIN
