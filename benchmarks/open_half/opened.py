@@ -374,6 +374,22 @@ PROGRAMS: tuple[Program, ...] = (
     Program(_case("gull-colonies", ("F05",), acceptable=("F02", "F03")), with_torchrun("gull_colonies"), 2),
     # Labels are numbered by their first appearance in each of two files. Printed: val_acc stays at chance.
     Program(_case("glyph-families", ("J05",)), with_python("glyph_families")),
+    # The job asks for two cards, and accelerate's config file, from an interactive test, says num_processes: 1. "two cards" is
+    # printed first; ps: accelerate launch with one child; the second card idles.
+    Program(_case("parish-ledgers", ("A02",), acceptable=("A01", "A11", "A16", "A03")), ("bash", "parish_ledgers.sh"), 2),
+    # The loss is a method, called as vae.module.elbo(x), so that DDP's forward never runs, and no gradient is averaged. Stacks:
+    # elbo straight from main; the ranks print different errors for the same held-out rows.
+    Program(_case("moth-wings", ("C01",), acceptable=("C03",)), with_torchrun("moth_wings"), 2),
+    # trainer.save_checkpoint under is_global_zero: rank 0 waits in its barrier, rank 1 in the next backward.
+    Program(_case("hail-pads", ("C08",), acceptable=("G01",)), with_python("hail_pads"), 2, onset="last line"),
+    # Predictions have the shape (256, 1), and targets (256): MSELoss broadcasts them, and warns. Printed: a loss of 1.00.
+    Program(_case("apple-weights", ("J03", "target_size")), with_python("apple_weights")),
+    # A script for two jobs exports CUDA_VISIBLE_DEVICES=0 for both. /proc/*/environ shows it; the second card idles.
+    Program(
+        _case("pulsar-search", ("H03", "A03"), acceptable=("A07", "A02", "A16")),
+        ("bash", "pulsar_search.sh"),
+        2,
+    ),
     # A GAN whose two models are wrapped: losses go up and down.
     Program(_case("healthy-lace-patterns"), with_torchrun("lace_patterns"), 2),
     # Two jobs take turns of 20 s: the other one is stopped by a signal.

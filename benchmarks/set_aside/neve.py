@@ -1,4 +1,4 @@
-"""Twelve faults that people ask about in forums, issues and tickets, and six healthy programs that look odd.
+"""Eleven faults that people ask about in forums, issues and tickets, and six healthy programs that look odd.
 
 Their author knew only the ids and titles of the rules, and no verdict. Frequent mistakes are frequent here, and two thirds of
 the programs have one process. Each comment says what goes wrong, and what would be seen of it from outside: by ps, top, py-spy
@@ -50,12 +50,6 @@ PROGRAMS: tuple[Program, ...] = (
     ),
     # Each rank writes the checkpoint to the same path. /proc: last.pt is open in both processes, again and again.
     Program(_case("vineyard-rows", ("C14",)), with_python("vineyard_rows"), 2),
-    # A script for two jobs exports CUDA_VISIBLE_DEVICES=0 for both. /proc/*/environ shows it; the second card idles.
-    Program(
-        _case("pulsar-search", ("H03", "A03"), acceptable=("A07", "A02", "A16")),
-        ("bash", "pulsar_search.sh"),
-        2,
-    ),
     # ---- healthy: one process
     # Progressive resizing: the steps become slower and larger, as the printed sizes say.
     Program(_case("healthy-moth-colors"), with_python("moth_colors")),
