@@ -1,4 +1,4 @@
-"""Eleven faults that people ask about in forums, issues and tickets, and six healthy programs that look odd.
+"""Ten faults that people ask about in forums, issues and tickets, and six healthy programs that look odd.
 
 Their author knew only the ids and titles of the rules, and no verdict. Frequent mistakes are frequent here, and two thirds of
 the programs have one process. Each comment says what goes wrong, and what would be seen of it from outside: by ps, top, py-spy

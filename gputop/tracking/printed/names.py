@@ -12,8 +12,13 @@ PERCENT = "_percent"
 NAME_CHARACTERS = 100
 """A longer name is not a metric's. All of this also runs in a training whenever it prints, so each search is linear."""
 _PART = r"(?!scale|weight|fn|func|factor|type)[a-z]\w{0,99}"
+_JOINED = (
+    r"(?:m?log|[bc]?ce|m[sa]e|l1|l2|kld?|ctc|dice|focal|nll|huber|hinge|total|tot|sum|mean|avg|running|epoch|batch|step|"
+    r"cls|reg|rec|recon|lm|mlm|task|main)loss|(?:train|trn?|val(?:id(?:ation)?)?|test|eval|dev)(?:loss|acc|accuracy)"
+)
+"""Names without a separator: "logloss", "trainloss"."""
 MEASURED = re.compile(
-    rf"(?:^|[_/.-])(?:loss[_/]{_PART}(?:/{_PART}){{0,2}}|(?:loss|acc|accuracy|acc@\d|top@?\d|ppl|perplexity|f1|"
+    rf"(?:^|[_/.-])(?:{_JOINED}|loss[_/]{_PART}(?:/{_PART}){{0,2}}|(?:loss|acc|accuracy|acc@\d|top@?\d|ppl|perplexity|f1|"
     r"auc|auroc|dice|bleu|rouge\w?|iou|miou|map|mse|mae|rmse|reward|(?:episodic|episode|mean|avg|average|discounted)_?return|"
     rf"(?:score|rewards?)/mean|ep(?:isode|isodic)?_?(?:score|re[wt]|return|reward)s?(?:_?mean)?|(?:average|mean)epret|"
     rf"(?:reward|return|rew)s?_(?:mean|avg)|rew|psnr|ssim|wer|cer|nll|b?ce|xent|(?:language_?)?cross_?entropy(?:_?loss)?|elbo|bpb|bpc|fid|"

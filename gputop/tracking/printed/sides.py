@@ -19,6 +19,7 @@ _FULL = {
     **dict.fromkeys(("va", "vl", "vld"), "val"),
 }
 _SHORT = re.compile(r"(?:(?<=[_/])|^)(tr|trn|va|vl|vld)(?=[_/]|$)")
+_JOINED = re.compile(rf"^({_TRAIN}|val(?:id(?:ation)?)?|test|eval|dev)(loss|acc|accuracy)$", re.IGNORECASE)
 _SHORT_WORD = re.compile(rf"(?<![\w/.@-])(trn?|va|vld?)(?= {{1,3}}{_MEASURE}(?![A-Za-z]))", re.IGNORECASE)
 _HELD_OUT = re.compile(r"(?<![\w/])(?:held?[- _]?out|hold[- _]?out|out[- _]of[- _]sample)(?: set)?(?=[ _])", re.IGNORECASE)
 _IN_SAMPLE = re.compile(r"(?<![\w/])in[- _]sample(?=[ _])", re.IGNORECASE)
@@ -62,7 +63,10 @@ _CHARACTERS = 600
 
 
 def full(name: str) -> str:
-    """Return a metric's name with its side in full: ``va_loss`` as ``val_loss``."""
+    """Return a metric's name with its side in full, and apart: ``va_loss`` and ``valloss`` as ``val_loss``."""
+    joined = _JOINED.match(name)
+    if joined is not None:
+        return f"{_of(joined[1])}_{joined[2].lower()}"
     return _SHORT.sub(lambda found: _FULL[found[1]], name) if "_" in name or "/" in name else name
 
 

@@ -21,6 +21,15 @@ def last(text: str) -> dict[str, float]:
     ("line", "metrics"),
     [
         ("epoch 3 tr_loss 0.1 va_loss 0.9", BOTH),
+        ("epoch 3 trainloss 0.1 valloss 0.9", BOTH),
+        ("Epoch 3: trainLoss = 0.1, valLoss = 0.9", BOTH),
+        ("epoch: 3 TrainLoss: 0.1 ValLoss: 0.9", BOTH),
+        ("epoch 3 trloss=0.1 testloss=0.9", {"train_loss": 0.1, "test_loss": 0.9}),
+        ("epoch 3 trainacc 0.9 valacc 0.4", {"train_acc": 0.9, "val_acc": 0.4}),
+        ("{'epoch': 3, 'trainloss': 0.1, 'valloss': 0.9}", BOTH),
+        ("step 3 | logloss 0.5 | auc 0.7", {"logloss": 0.5, "auc": 0.7}),
+        ("step 3 celoss: 0.5 lr: 0.1", {"celoss": 0.5, "lr": 0.1}),
+        ("step 3 totalloss=0.5", {"totalloss": 0.5}),
         ("epoch 3 | tr loss 0.1 | va loss 0.9", BOTH),
         ("epoch 3 loss_trn=0.1 loss_vl=0.9", {"loss_train": 0.1, "loss_val": 0.9}),
         ("epoch 3 train loss 0.1 held-out loss 0.9", BOTH),
@@ -63,6 +72,7 @@ def test_each_value_has_its_side(line: str, metrics: dict[str, float]) -> None:
         ("Epoch 3/40 | tr 0.12 | va 0.93", {}),
         # In reinforcement learning it is the loss of the value function.
         ("update 3 loss 0.1 vloss 0.9", {"loss": 0.1}),
+        ("step 3 gloss 0.1 floss 0.9 weightloss 3", {}),
         ("[ 120/ 500] 0.6931", {}),
         ("step 10 lr 1.0e-4, l 0.53", {}),
         ("Epoch 1 D: 0.1 G: 2.3", {}),
