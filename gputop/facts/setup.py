@@ -95,6 +95,11 @@ class Model(Record):
     evaluation_mode_from = whole(
         "Step after which it was called in evaluation mode only, though with gradients. Missing: it is not.", optional=True
     )
+    has_twin = flag(
+        "True if a module of its class and shape, which is not trained, is called without gradients in most steps: a teacher, a "
+        "target network. Else missing.",
+        optional=True,
+    )
     mesh = texts("Names of the dimensions of a device mesh.")
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
+from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.learning.harder import FALLS, JUMP, JUMPS_MIN, gets_harder
 from gputop.doctor.rules.learning.kept_gradients import with_cause
@@ -72,6 +73,7 @@ def loss_grows(evidence: Evidence, group: RankGroup) -> Judgement:
         _begins_anew(series)
         or _raises_a_term(evidence, group, rank)
         or _acts_between_steps(evidence, group, rank)
+        or _has_twin(rank)
         or gets_harder(evidence, group, rank, series)
     )
     sure = grown and not intended and not _falls_again(stretches)
@@ -119,7 +121,8 @@ J02 = Rule(
         f"the median of the newest {NEWEST} losses is {GROWN_FROM_BEST:g} times the lowest average and {EXPLODED:g} times the "
         f"first, or {GROWN_FROM_START:g} times the first after the run had learned",
         f"this is likely, unless the model is called without gradients between {ACTS_SHARE:.0%} of the steps, as in "
-        "reinforcement learning, the run logs the growing weight of a term, its steps begin anew in each round, or the loss "
+        "reinforcement learning, or a module like it that is not trained (a teacher, a target network) is called in most steps, "
+        "the run logs the growing weight of a term, its steps begin anew in each round, or the loss "
         f"has fallen steadily to {FALLS_AGAIN:.0%} of its peak",
         "nor is it likely if the run states a level, a stage or a task that has risen, and the loss grows where one begins; or "
         f"if the loss has jumped {JUMPS_MIN} times, to {JUMP:g} times what it was, and fallen to {FALLS:.0%} in between",
@@ -144,6 +147,12 @@ def _acts_between_steps(evidence: Evidence, group: RankGroup, rank: Rank) -> boo
         return False
     between = set(evidence.series(group.run_id, rank.rank, "phase/evaluation").steps)
     return sum(step in between for step in steps) >= ACTS_SHARE * len(steps)
+
+
+def _has_twin(rank: Rank) -> bool:
+    """Return whether a teacher, a momentum encoder or a target network follows the model: the loss chases a moving target."""
+    model = facts_of(rank).model
+    return model is not None and bool(model.has_twin)
 
 
 def _begins_anew(series: PointSeries) -> bool:

@@ -23,6 +23,7 @@ from gputop.tracking.auto.models.late_roots import LateRoots
 from gputop.tracking.auto.models.modes import Modes
 from gputop.tracking.auto.models.roots import find_roots
 from gputop.tracking.auto.models.searches import Searches, weights_of
+from gputop.tracking.auto.models.twins import Twins
 from gputop.tracking.auto.models.wrapping import Wrapping
 from gputop.tracking.auto.readings.workload import Workload
 from gputop.tracking.auto.training.state import Training
@@ -30,6 +31,7 @@ from gputop.tracking.describe import defines_forward, describe_optimizer
 from gputop.tracking.journal.handlers import let_through
 from gputop.tracking.no_compile import exclude, no_compile
 from gputop.tracking.stand_in import passed_over
+from gputop.tracking.unseen import unseen
 
 CLASSES_MAX = 24
 UNUSED_AFTER = (2, 4, 8)
@@ -56,7 +58,7 @@ class Models:
         """The ids of the weights of the optimizers that were last searched for, by number."""
         self.begin_run()
         publish(self)
-        exclude(torch, Models, DescribedModel, Evaluations, Inspection, LateRoots, Modes, Searches, Workload, Wrapping)
+        exclude(torch, Models, DescribedModel, Evaluations, Inspection, LateRoots, Modes, Searches, Twins, Workload, Wrapping)
         no_compile(torch, Models.timed, inside=False)
 
     def begin_run(self) -> None:
@@ -73,6 +75,7 @@ class Models:
         self.inspection.begin_run()
         self._evaluations = Evaluations(self._torch)
         self._modes = Modes()
+        self._twins = Twins()
         self._training = 1
         """Which of several consecutive trainings the modules belong to."""
         self.searches = Searches()
@@ -199,7 +202,8 @@ class Models:
         if self.described.is_unknown() and self._late_roots.over:
             raise LookupError("gc.freeze() hides the modules from a search, and no call of one with all weights was seen")
         found, modes = self.described.fact(), self._modes.look(self._steps.step)
-        return None if found is None else {**found, **modes}
+        twin = {"has_twin": True} if self._twins.are_called(self._steps.step + 1) else {}
+        return None if found is None else {**found, **modes, **twin}
 
     def judges_ddp(self) -> bool:
         """Return whether it is known which backwards a DDP reduced: calls of it, or calls that bypass it, are observed."""
@@ -265,6 +269,8 @@ class Models:
             or ((top is None or top.module() is not module) and (top := self._wrapped_again(module)) is None)
             or self._traces()
         ):
+            if top is None and not self.inside:
+                self._note_twin(module)
             return onward(*args, **kwargs)
         gradients = self._grad_enabled()
         trains = module.training and gradients
@@ -324,6 +330,18 @@ class Models:
         except Exception as error:  # noqa: BLE001 - the user's forward runs next
             self._steps.failed(error)
         return self.tops.get(id(module))
+
+    def _note_twin(self, module: Any) -> None:
+        """Count a call of a module that is not observed, if it may be a twin of one that is."""
+        steps = self._steps
+        if steps.off or self._grad_enabled() or steps.on_other_thread():
+            return
+        try:
+            with unseen(self._torch):
+                observed = [found for found in (top.module() for top in self.tops.values()) if found is not None]
+                self._twins.called(module, observed, steps.reached)
+        except Exception as error:  # noqa: BLE001 - the script's call runs next
+            steps.failed(error)
 
     def _traces(self) -> bool:
         """Return whether torch.jit records what is asked of tensors, or torch.fx calls modules with symbols in their place."""

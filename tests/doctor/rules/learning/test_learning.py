@@ -111,6 +111,20 @@ def test_a_loss_that_grows_while_the_model_acts_between_its_steps_is_only_possib
         assert finding.confidence == confidence
 
 
+@pytest.mark.parametrize(("twin", "confidence"), [(True, "possible"), (False, "likely")])
+def test_a_loss_that_grows_beside_a_teacher_is_only_possible(twin: bool, confidence: str) -> None:
+    """The loss of a momentum contrast rises while its queue fills."""
+
+    def scene(second: int) -> Snapshot:
+        shot = scenes.learned_then_lost(second)
+        facts = {"model": {"class": "Encoder", **({"has_twin": True} if twin else {})}}
+        runs = tuple(replace(run, ranks=tuple(replace(r, facts={**r.facts, **facts}) for r in run.ranks)) for run in shot.runs)
+        return replace(shot, runs=runs)
+
+    finding = next(item for item in play(scene, 70)[-1] if item.id == "J02")
+    assert finding.confidence == confidence
+
+
 def test_a_loss_that_falls_again_after_a_jump_is_no_more_than_possible() -> None:
     said = [item for item in play(scenes.harder_task, 70)[-1] if item.id == "J02"]
     assert [item.confidence for item in said] == ["possible"]
