@@ -96,8 +96,8 @@ class Model(Record):
         "Step after which it was called in evaluation mode only, though with gradients. Missing: it is not.", optional=True
     )
     has_twin = flag(
-        "True if a module of its class and shape, which is not trained, is called without gradients in most steps: a teacher, a "
-        "target network. Else missing.",
+        "True if a module of its class and shape, which is not trained, is called without gradients in most steps: a teacher, "
+        "a target network. Else missing.",
         optional=True,
     )
     mesh = texts("Names of the dimensions of a device mesh.")

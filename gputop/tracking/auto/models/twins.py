@@ -1,5 +1,6 @@
-"""Counts calls of a model's twin: a module of its class and shape that is not trained, such as the teacher or the momentum encoder
-of self-supervised learning, or an agent's target network. Its weights follow the model's, so the loss chases a moving target.
+"""Counts calls of a model's twin: a module of its class and shape that is not trained, such as the teacher or the momentum
+encoder of self-supervised learning, or an agent's target network. Its weights follow the model's, so that the loss chases a
+moving target.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from gputop.tracking import parts
 
 STEPS_MIN = 8
 SHARE = 0.5
-"""It must be called in so many steps, and in this share of them: an evaluation may call an average of the weights (our choice)."""
+"""It must be called in so many steps, and in this share of them (our choice): an evaluation may call an average of weights."""
 _KNOWN_MAX = 64
 """A script may make modules without end; so many are remembered."""
 
