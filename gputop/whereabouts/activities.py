@@ -207,6 +207,14 @@ _TEXTS: tuple[tuple[re.Pattern[str], Activity], ...] = (
         re.compile(r"(auroc|roc_auc\w*|(\b|_)(f1|f1_score|wer|cer|bleu|rouge|miou|iou)|edit_?distance|confusion_?matrix)\("),
         "metrics",
     ),
+    # A batch that is built from Python's own objects, or read.
+    (
+        re.compile(
+            r"\b(?:torch\.(?:tensor|as_tensor|stack|\w+Tensor)|np\.(?:array|asarray|stack|concatenate))\(\s*\[[^#]*\bfor\b|"
+            r"\bnp\.(?:load|fromfile|genfromtxt|loadtxt)\(|\bImage\.open\(|\bimread\(|\bjson\.loads?\(|\bread_(?:image|csv|parquet)\("
+        ),
+        "data",
+    ),
 )
 """What a line does whose calls leave no trace on the stack."""
 
