@@ -297,6 +297,7 @@ def _name(line: str, match: re.Match[str], every: bool, percent: bool) -> str | 
 
 _PREFIXES = frozenset(
     [
+        "contrastive",
         "train",
         "training",
         "val",

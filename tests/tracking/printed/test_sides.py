@@ -30,6 +30,7 @@ def last(text: str) -> dict[str, float]:
         ("step 3 | logloss 0.5 | auc 0.7", {"logloss": 0.5, "auc": 0.7}),
         ("step 3 celoss: 0.5 lr: 0.1", {"celoss": 0.5, "lr": 0.1}),
         ("step 3 totalloss=0.5", {"totalloss": 0.5}),
+        ("epoch 0 step 10 contrastive loss 4.1234", {"contrastive_loss": 4.1234}),
         ("epoch 3 | tr loss 0.1 | va loss 0.9", BOTH),
         ("epoch 3 loss_trn=0.1 loss_vl=0.9", {"loss_train": 0.1, "loss_val": 0.9}),
         ("epoch 3 train loss 0.1 held-out loss 0.9", BOTH),

@@ -38,6 +38,8 @@ _TERM_WEIGHT = re.compile(
     r"(?i)(?:^|[/_.])(?:beta|lambda|lam|coeff?|anneal\w*|(?:kl|kld|reg|aux|adv|gp|rec|penalty|consistency|ramp)_?(?:w|weight|scale))(?:[/_.]|$)"
 )
 """Names of the weight of a loss's term: while a script raises it, the loss grows on purpose."""
+_CONTRASTS = re.compile(r"(?i)contrast|info_?nce|nt_?xent|moco|byol|dino|simsiam")
+"""Names of losses whose target is the model's own past, or a queue of it."""
 ROUNDS_MIN = 2
 ROUNDS_SHARE = 0.8
 """So many times the steps must have begun anew, and in this share of the rounds the loss must jump and fall (our choice)."""
@@ -74,6 +76,7 @@ def loss_grows(evidence: Evidence, group: RankGroup) -> Judgement:
         or _raises_a_term(evidence, group, rank)
         or _acts_between_steps(evidence, group, rank)
         or _has_twin(rank)
+        or _CONTRASTS.search(name) is not None
         or gets_harder(evidence, group, rank, series)
     )
     sure = grown and not intended and not _falls_again(stretches)
@@ -122,8 +125,8 @@ J02 = Rule(
         f"first, or {GROWN_FROM_START:g} times the first after the run had learned",
         f"this is likely, unless the model is called without gradients between {ACTS_SHARE:.0%} of the steps, as in "
         "reinforcement learning, a module like it that is not trained (a teacher, a target network) is called in most steps, "
-        "the run logs the growing weight of a term, its steps begin anew in each round, or the loss "
-        f"has fallen steadily to {FALLS_AGAIN:.0%} of its peak",
+        "the loss is called contrastive, the run logs the growing weight of a term, its steps begin anew in each round, or the "
+        f"loss has fallen steadily to {FALLS_AGAIN:.0%} of its peak",
         "nor is it likely if the run states a level, a stage or a task that has risen, and the loss grows where one begins; or "
         f"if the loss has jumped {JUMPS_MIN} times, to {JUMP:g} times what it was, and fallen to {FALLS:.0%} in between",
         f"that median is {BACK_AT_START:g} times the first (possible)",

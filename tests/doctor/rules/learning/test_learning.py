@@ -125,6 +125,16 @@ def test_a_loss_that_grows_beside_a_teacher_is_only_possible(twin: bool, confide
     assert finding.confidence == confidence
 
 
+@pytest.mark.parametrize(("name", "confidence"), [("contrastive loss", "possible"), ("loss", "likely")])
+def test_a_contrastive_loss_that_grows_is_only_possible(name: str, confidence: str, tmp_path: Path) -> None:
+    """Each batch is compared with those of a queue, which begins as noise."""
+    log = tmp_path / "train.log"
+    losses = [*[0.4] * 20, *(6.5 - 0.002 * at for at in range(200))]
+    log.write_text("".join(f"epoch 0 step {10 * at} {name} {loss:.4f}\n" for at, loss in enumerate(losses)))
+    said = [item for item in explain_logs([str(log)])[0] if item.id == "J02"]
+    assert [item.confidence for item in said] == [confidence]
+
+
 def test_a_loss_that_falls_again_after_a_jump_is_no_more_than_possible() -> None:
     said = [item for item in play(scenes.harder_task, 70)[-1] if item.id == "J02"]
     assert [item.confidence for item in said] == ["possible"]
