@@ -390,6 +390,13 @@ PROGRAMS: tuple[Program, ...] = (
         ("bash", "pulsar_search.sh"),
         2,
     ),
+    # MoCo: the loss rises while the queue fills and the key encoder lags, and falls slowly; the neighbours get better.
+    Program(_case("healthy-mosaic-tiles"), with_torchrun("mosaic_tiles"), 2),
+    # The cross-entropy is written by hand with log(1 - p): once a p is 1 in float32, the printed loss is nan for ever.
+    Program(_case("click-banners", ("J01", "nan_loss")), with_python("click_banners")),
+    # A batch is built with tolist() and torch.tensor() from nested lists, in the loop. py-spy: that line, most of the time; the
+    # printed seconds of an epoch are many for so small a network.
+    Program(_case("mri-slices", ("D01",), acceptable=("E02",)), with_python("mri_slices")),
     # A GAN whose two models are wrapped: losses go up and down.
     Program(_case("healthy-lace-patterns"), with_torchrun("lace_patterns"), 2),
     # Two jobs take turns of 20 s: the other one is stopped by a signal.

@@ -1,4 +1,4 @@
-"""Eight faults of the kind that fill forums and support tickets, most with two ranks, and six healthy programs that look odd.
+"""Eight faults of the kind that fill forums and support tickets, most with two ranks, and five healthy programs that look odd.
 
 Their author knew only the ids and titles of the rules, and no verdict. Frequent mistakes are frequent here. Each comment says
 what goes wrong, and what would be seen of it from outside: by ps, top, py-spy and /proc, and in the printed output.
@@ -50,8 +50,6 @@ PROGRAMS: tuple[Program, ...] = (
     # to nothing, and a validation accuracy of one in eight.
     Program(_case("seed-trays", ("J04",), acceptable=("J03", "J05")), with_python("seed_trays")),
     # ---- healthy: several processes
-    # MoCo: the loss rises while the queue fills and the key encoder lags, and falls slowly; the neighbours get better.
-    Program(_case("healthy-mosaic-tiles"), with_torchrun("mosaic_tiles"), 2),
     # ZeRO-1: parameters are broadcast in each step, and rank 0 collects the state for a checkpoint now and then.
     Program(_case("healthy-freight-words"), with_torchrun("freight_words"), 2),
     # An ensemble: two processes that share no group, on purpose, with negative losses that jump up at each new bootstrap.

@@ -1,4 +1,4 @@
-"""Ten faults that people ask about in forums, issues and tickets, and six healthy programs that look odd.
+"""Nine faults that people ask about in forums, issues and tickets, and six healthy programs that look odd.
 
 Their author knew only the ids and titles of the rules, and no verdict. Frequent mistakes are frequent here, and two thirds of
 the programs have one process. Each comment says what goes wrong, and what would be seen of it from outside: by ps, top, py-spy
@@ -19,8 +19,6 @@ PROGRAMS: tuple[Program, ...] = (
     # Keras: the only output unit has a softmax, so it is always 1. The printed loss and accuracy are the same in each epoch,
     # and Keras warns of the axis of size 1.
     Program(_case("heart-clinic", ("J03",)), with_python("heart_clinic")),
-    # The cross-entropy is written by hand with log(1 - p): once a p is 1 in float32, the printed loss is nan for ever.
-    Program(_case("click-banners", ("J01", "nan_loss")), with_python("click_banners")),
     # zero_grad is called once an epoch, before the loop over the batches. The printed loss swings, and grows from there.
     Program(_case("bridge-strain", ("J02", "J01", "nan_loss"), acceptable=("J03",)), with_python("bridge_strain")),
     # evaluate() calls model.eval(), before the first epoch and after each, and nothing calls model.train() again: no dropout,
@@ -30,9 +28,6 @@ PROGRAMS: tuple[Program, ...] = (
     # evaluation at chance, and an eval_loss that rises.
     Program(_case("support-mails", ("J05",)), with_python("support_mails")),
     # ---- faults: data, time and memory, one process
-    # A batch is built with tolist() and torch.tensor() from nested lists, in the loop. py-spy: that line, most of the time; the
-    # printed seconds of an epoch are many for so small a network.
-    Program(_case("mri-slices", ("D01",), acceptable=("E02",)), with_python("mri_slices")),
     # Lightning with detect_anomaly=True, and a cell of many small operations. py-spy: traceback.format_stack under them.
     Program(_case("sleep-stages", ("E05",)), with_python("sleep_stages")),
     # Patches are kept under a key with their random position, so that none is ever found again. top: memory grows steadily.
