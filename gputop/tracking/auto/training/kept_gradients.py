@@ -13,7 +13,7 @@ from gputop.tracking.manual_steps import has_own_values
 STEPS_MIN = 8
 """So many backwards in a row must find the gradients of the step before (our choice)."""
 _WEIGHTS_MAX = 8
-"""Among so many weights of an optimizer, one must have a gradient."""
+"""Among so many weights of an optimizer, the smallest one with a gradient is looked at."""
 
 
 class _Mark(NamedTuple):
@@ -43,11 +43,11 @@ class KeptGradients:
         if optimizers > 1:
             self.watches, self.steps = False, 0
             return
-        for weight in optimizer.param_groups[0]["params"][:_WEIGHTS_MAX]:
-            gradient = weight.grad
-            if gradient is not None and has_own_values(gradient):
-                self._mark = _Mark(step, weakref.ref(weight), gradient.data_ptr(), gradient._version)
-                return
+        weights = optimizer.param_groups[0]["params"][:_WEIGHTS_MAX]
+        known = [weight for weight in weights if weight.grad is not None and has_own_values(weight.grad)]
+        if known:
+            weight = min(known, key=lambda item: int(item.numel()))  # its values may be read
+            self._mark = _Mark(step, weakref.ref(weight), weight.grad.data_ptr(), weight.grad._version)
 
     def backward(self, step: int) -> None:
         """Look at that gradient before the first backward after the step."""
