@@ -190,10 +190,11 @@ J05 = Rule(
         f"or the loss of {FAR_TIMES_MIN} evaluations was always {FAR:.0f} times the highest training loss, and its second half "
         f"is {STAYS:.0%} of the first or more (possible)",
         f"or the training loss has fallen to {LEARNED:.0%}, and the loss of {FAR_TIMES_MIN} evaluations neither fell by "
-        f"{1 - HARDLY_LESS:.0%} nor was below the training loss of the untrained model (the highest, or the first if it rose "
-        f"by less than {RISES_MAX - 1:.0%} before it fell), while each score stayed below {BY_CHANCE:g} times that of "
-        f"guessing, and {GUESS_MAX:g}; without a score, the loss must be {ALONE:g} times that training loss from the second "
-        "evaluation on (possible)",
+        f"{1 - HARDLY_LESS:.0%} nor was below the training loss of the untrained model, while each score stayed below "
+        f"{BY_CHANCE:g} times that of guessing, and {GUESS_MAX:g}; without a score, the loss must be {ALONE:g} times that "
+        "training loss from the second evaluation on (possible)",
+        f"the loss of the untrained model is the highest training loss, or the first one if it rose by less than "
+        f"{RISES_MAX - 1:.0%} before it fell",
         f"or such an accuracy, with no loss of the evaluation and {CLASSES_MIN} or more classes (possible)",
         f"or, without one, the training's score has come to {REST:.0%} of what it lacked at first, and that of "
         f"{FAR_TIMES_MIN} evaluations stays below {BELOW:.0%} of the training's first, or below {FROM_CHANCE:g} times it "

@@ -124,9 +124,10 @@ J02 = Rule(
         f"the median of the newest {NEWEST} losses is {GROWN_FROM_BEST:g} times the lowest average and {EXPLODED:g} times the "
         f"first, or {GROWN_FROM_START:g} times the first after the run had learned",
         f"this is likely, unless the model is called without gradients between {ACTS_SHARE:.0%} of the steps, as in "
-        "reinforcement learning, a module like it that is not trained (a teacher, a target network) is called in most steps, "
-        "the loss is called contrastive, the run logs the growing weight of a term, its steps begin anew in each round, or the "
-        f"loss has fallen steadily to {FALLS_AGAIN:.0%} of its peak",
+        "reinforcement learning, the run logs the growing weight of a term, its steps begin anew in each round, or the loss "
+        f"has fallen steadily to {FALLS_AGAIN:.0%} of its peak",
+        "nor is it likely if a module like the model that is not trained (a teacher, a target network) is called in most "
+        "steps, or the loss is called contrastive",
         "nor is it likely if the run states a level, a stage or a task that has risen, and the loss grows where one begins; or "
         f"if the loss has jumped {JUMPS_MIN} times, to {JUMP:g} times what it was, and fallen to {FALLS:.0%} in between",
         f"that median is {BACK_AT_START:g} times the first (possible)",
