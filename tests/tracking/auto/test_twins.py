@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from gputop.tracking.auto.models.twins import Twins
 from tests.packages import needs
 from tests.tracking.kit import Home, home
 
@@ -53,3 +54,16 @@ def test_a_twin_is_called_in_most_steps(home: Home, teacher: str, call: str, exp
     assert home.run(SCRIPT.format(teacher=teacher, call=call), command=RUN, GPUTOP_AUTO="1")[0] == 0
     (rank,) = home.only_run().ranks
     assert rank.facts["model"].get("has_twin", False) is expected
+
+
+def test_each_module_is_looked_at_once_and_few_of_many() -> None:
+    """Each layer of a frozen model may be called in each step."""
+    import torch
+
+    twins, layers = Twins(), [torch.nn.Linear(2, 2) for _ in range(100)]
+    looked = []
+    for _ in range(3):
+        for layer in filter(twins.is_new, layers):
+            twins.look_at(layer, [])
+            looked.append(layer)
+    assert looked == layers[:64]

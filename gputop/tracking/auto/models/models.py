@@ -332,16 +332,18 @@ class Models:
         return self.tops.get(id(module))
 
     def _note_twin(self, module: Any) -> None:
-        """Count a call of a module that is not observed, if it may be a twin of one that is."""
+        """Count a call of a module that is not observed, if it is a twin of one that is."""
         steps = self._steps
-        if steps.off or self._grad_enabled() or steps.on_other_thread():
+        if self._grad_enabled() or steps.off or steps.on_other_thread():
             return
-        try:
-            with unseen(self._torch):
-                observed = [found for found in (top.module() for top in self.tops.values()) if found is not None]
-                self._twins.called(module, observed, steps.reached)
-        except Exception as error:  # noqa: BLE001 - the script's call runs next
-            steps.failed(error)
+        if self._twins.is_new(module):
+            try:
+                with unseen(self._torch):
+                    observed = [found for found in (top.module() for top in self.tops.values()) if found is not None]
+                    self._twins.look_at(module, observed)
+            except Exception as error:  # noqa: BLE001 - the script's call runs next
+                steps.failed(error)
+        self._twins.called(module, steps.reached)
 
     def _traces(self) -> bool:
         """Return whether torch.jit records what is asked of tensors, or torch.fx calls modules with symbols in their place."""

@@ -15,7 +15,7 @@ STEPS_MIN = 8
 SHARE = 0.5
 """It must be called in so many steps, and in this share of them (our choice): an evaluation may call an average of weights."""
 _KNOWN_MAX = 64
-"""A script may make modules without end; so many are remembered."""
+"""So many modules are looked at. A script may make modules without end, or call each layer of a frozen model by itself."""
 
 
 class Twins:
@@ -26,17 +26,19 @@ class Twins:
         self._steps = 0
         self._last = -1
 
-    def called(self, module: Any, observed: Iterable[Any], step: int) -> None:
-        """Count a call without gradients after this step; ``observed``: the modules that are trained."""
-        if step == self._last:
-            return
+    def is_new(self, module: Any) -> bool:
+        """Return whether a module has to be looked at: cheap, because each layer of a frozen model may be asked about."""
         known = self._known.get(id(module))
-        if known is None or known[0]() is not module:
-            if len(self._known) >= _KNOWN_MAX:
-                self._known.clear()
-            known = weakref.ref(module), _is_like(module, observed)
-            self._known[id(module)] = known
-        if known[1]:
+        return len(self._known) < _KNOWN_MAX if known is None else known[0]() is not module
+
+    def look_at(self, module: Any, observed: Iterable[Any]) -> None:
+        """Learn whether a module is the twin of one of those that are ``observed``."""
+        self._known[id(module)] = weakref.ref(module), _is_like(module, observed)
+
+    def called(self, module: Any, step: int) -> None:
+        """Count a module's call without gradients after this step, if it is known as a twin."""
+        known = self._known.get(id(module))
+        if known is not None and known[1] and step != self._last:
             self._last = step
             self._steps += 1
 
