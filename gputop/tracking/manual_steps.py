@@ -234,8 +234,8 @@ def keeps_parts(weight: Any) -> bool:
 
 
 def has_own_values(tensor: Any) -> bool:
-    """Return whether reading a value involves nobody else: of a DTensor, it is a collective operation."""
-    return type(tensor).__name__ in ("Tensor", "Parameter") and not tensor.is_sparse
+    """Return whether a tensor holds all of its values in its own memory: reading a DTensor is a collective operation."""
+    return type(tensor).__name__ in ("Tensor", "Parameter") and str(tensor.layout) == "torch.strided"
 
 
 def sorted_leaves(loss: Any) -> list[weakref.ref[Any]]:

@@ -22,6 +22,7 @@ from gputop.tracking.auto.training.epochs import Epochs
 from gputop.tracking.auto.training.state import Training
 from gputop.tracking.auto.which_run import WhichRun
 from gputop.tracking.auto.without_optimizer import WithoutOptimizer
+from gputop.tracking.unseen import unseen
 
 if TYPE_CHECKING:  # imported at the first step otherwise: ``import gputop`` stays cheap
     from gputop.tracking.auto.facts import Facts
@@ -204,7 +205,8 @@ class Steps:
         if not training.partial:
             training.gradients.stepped(known and index in models.ddp_optimizers)
         if training.kept_gradients.watches:
-            training.kept_gradients.stepped(optimizer, training.step, len(training.optimizers))
+            with unseen(self._torch):
+                training.kept_gradients.stepped(optimizer, training.step, len(training.optimizers))
         searched = not known
         if training.step >= training.wanted.facts_due or facts.stall.stalled:
             searched |= models.search_late()

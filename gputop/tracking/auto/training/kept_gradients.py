@@ -45,6 +45,7 @@ class KeptGradients:
             return
         weights = optimizer.param_groups[0]["params"][:_WEIGHTS_MAX]
         known = [weight for weight in weights if weight.grad is not None and has_own_values(weight.grad)]
+        self.watches = bool(known)
         if known:
             weight = min(known, key=lambda item: int(item.numel()))  # its values may be read
             self._mark = _Mark(step, weakref.ref(weight), weight.grad.data_ptr(), weight.grad._version)
