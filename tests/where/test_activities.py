@@ -134,6 +134,7 @@ def test_the_innermost_line_of_the_user_s_own_code_is_named() -> None:
         ("picture = Image.open(path).convert('RGB')", "data"),
         ("rows = [json.loads(line) for line in lines[a:b]]", "data"),
         ("best = torch.tensor(0.0)", "other"),
+        ("weights = torch.tensor([0.2, 0.8])", "other"),
         ("state = np.loader", "other"),
         ("log.append(loss.tolist())", "other"),
         ("self.buffer.save(path)", "files"),

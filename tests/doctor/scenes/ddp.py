@@ -352,6 +352,16 @@ def method_reduced_by_hand(second):
     return ddp(second, each=each)
 
 
+def calls_unseen_but_reduced(second):
+    """A compiled wrapper: its calls are not seen, and DDP reduces each backward pass."""
+
+    def each(number, step):
+        counted = {"steps": step, "backwards": step, "synced_backwards": step, "unsynced_steps": 0}
+        return {"wrapper_calls": None, "gradients": counted, **_apart(number, step)}
+
+    return ddp(second, each=each)
+
+
 def mixed_precision_by_autocast(second):
     return ddp(second, each=lambda number, step: {"settings": {"autocast": True}})
 
@@ -632,6 +642,7 @@ LOOK_ALIKES = (
     ("C01", "the weights stay equal", bypass_with_equal_weights, 12),
     ("C01", "gradients averaged by hand", bypass_reduced_by_hand, 12),
     ("C01", "a method inside DDP, averaged by hand", method_reduced_by_hand, 12),
+    ("C01", "calls of the wrapper that are not seen", calls_unseen_but_reduced, 12),
     ("C02", "autocast", mixed_precision_by_autocast, 12),
     ("C03", "averaged by hand", reduced_by_hand, 12),
     ("C03", "Horovod", horovod, 12),

@@ -458,6 +458,7 @@ FAULTS: tuple[tuple[str, str, Scene, int], ...] = (
     ("H01", "ghost contexts", ghosts, 15),
 )
 HEALTHY: tuple[tuple[str, Scene, int], ...] = (
+    ("a process below mpirun that is no rank", lambda second: accelerated_alone(second, "mpirun"), 20),
     ("mask assigned in time", set_in_time, 60),
     ("mask with a space after the comma", spaced_mask, 60),
     ("unequal cards in PCI order", pci_order, 60),

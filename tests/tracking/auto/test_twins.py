@@ -27,7 +27,7 @@ class Other(Net):
 model = Net()
 teacher = {teacher}
 optimizer = torch.optim.SGD(model.parameters(), 0.01)
-for step in range(64):
+for step in range(256):
     x = torch.randn(4, 8)
     {call}
     optimizer.zero_grad()
@@ -42,7 +42,7 @@ IN_EACH = "with torch.no_grad(): teacher(x)"
     [
         ("copy.deepcopy(model)", IN_EACH, True),
         ("copy.deepcopy(model).requires_grad_(False).eval()", IN_EACH, True),
-        ("copy.deepcopy(model)", f"if step % 8 == 0:\n        {IN_EACH}", False),
+        ("copy.deepcopy(model)", f"if step % 4 == 0:\n        {IN_EACH}", False),
         ("copy.deepcopy(model)", "teacher(x)", False),
         ("Net(16)", IN_EACH, False),
         ("Other()", IN_EACH, False),

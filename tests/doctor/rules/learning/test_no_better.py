@@ -120,6 +120,18 @@ def test_a_training_loss_that_rises_at_first_hides_no_guess(line: str, score: fl
     assert not found or "val" not in line or "has never been below 2.31" in said["J05"].title
 
 
+@pytest.mark.parametrize(("highest", "found"), [(0.35, True), (2.0, False)])
+def test_a_loss_that_rises_far_before_it_falls_says_nothing_of_the_untrained_model(
+    highest: float, found: bool, tmp_path: Path
+) -> None:
+    """Weights that were good before lose what they knew, and learn it again."""
+    log = tmp_path / "train.log"
+    losses = (0.3, highest, highest, *(0.3 * learned(at) for at in range(21)))
+    courses = ((loss, 0.9, 0.9 + 0.002 * at, 0.5 + 0.002 * (at % 3)) for at, loss in enumerate(losses))
+    log.write_text("".join(f"{LINES['Keras'](epoch, values)}\n" for epoch, values in enumerate(courses)))
+    assert ("J05" in {item.id for item in explain_logs([str(log)])[0]}) is found
+
+
 @pytest.mark.parametrize(("second", "found"), [(6.2, True), (3.9, False), (1.9, False)])
 def test_an_evaluation_before_the_training_is_no_sign_of_learning(second: float, found: bool, tmp_path: Path) -> None:
     log = tmp_path / "train.log"
