@@ -123,7 +123,7 @@ def test_a_step_by_hand_may_keep_a_part_of_its_gradients(home: Home) -> None:
 class OnAGpu:
     """A gradient on a GPU that must not be read now."""
 
-    is_cuda, is_sparse = True, False
+    is_cuda, layout = True, "torch.strided"
 
     def detach(self) -> None:
         raise AssertionError("it was read")
