@@ -86,7 +86,8 @@ class Parameters(Record):
     )
     dtype = text("Dtype of the probed weights; null if they have several.", null=True, optional=True)
     kept_gradients = whole(
-        "Over how many of the first steps nothing set the gradients of the only optimizer to zero. At least 8, or missing.",
+        "How many of the first steps, in a row, were followed by a backward pass without zeroing the gradients of the only "
+        "optimizer. Missing if fewer than 8.",
         optional=True,
     )
 

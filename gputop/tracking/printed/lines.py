@@ -297,7 +297,6 @@ def _name(line: str, match: re.Match[str], every: bool, percent: bool) -> str | 
 
 _PREFIXES = frozenset(
     [
-        "contrastive",
         "train",
         "training",
         "val",
@@ -312,6 +311,7 @@ _PREFIXES = frozenset(
         "nll",
         "ce",
         "mlm",
+        "contrastive",
         "final",
         "best",
     ]

@@ -1,4 +1,4 @@
-"""Gradients that nothing sets to zero after a step."""
+"""Gradients that a script does not zero after a step."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ for step in range(40):
         ("", "", "second.zero_grad(); other(torch.randn(4, 8)).mean().backward(); second.step()", False),
     ],
 )
-def test_gradients_that_nothing_sets_to_zero_are_noticed(home: Home, before: str, after: str, last: str, kept: bool) -> None:
+def test_gradients_that_nothing_zeroes_are_noticed(home: Home, before: str, after: str, last: str, kept: bool) -> None:
     script = SCRIPT.format(before=before, after=after, last=last)
     assert home.run(script, command=RUN, GPUTOP_AUTO="1")[0] == 0
     (rank,) = home.only_run().ranks

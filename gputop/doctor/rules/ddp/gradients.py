@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
@@ -67,24 +69,20 @@ def goes_around(evidence: Evidence, group: RankGroup) -> Judgement:
     if group.run is None:
         return goes_unused(evidence, group)
     ranks = tracked.ranks_of(group)
-    around = [rank for rank in ranks if wrapped_by(rank) == "ddp" and is_bypassed(rank)]
+    around = [(rank, found) for rank in ranks if wrapped_by(rank) == "ddp" and (found := _bypass(rank)) is not None]
     if not around:
         return None
     differ, weights = differing_weights(ranks)
     if differ is False:
         return None
-    synced = [fact.synced_backwards for rank in around if (fact := facts_of(rank).gradients) is not None]
-    by_hand = any((own := facts_of(rank).process_group) is not None and exchanges(own) > 0 for rank in around)
+    synced = [fact.synced_backwards for rank, _ in around if (fact := facts_of(rank).gradients) is not None]
+    by_hand = any((own := facts_of(rank).process_group) is not None and exchanges(own) > 0 for rank, _ in around)
     if differ is None and by_hand:
         return None
-    rank, calls = around[0], facts_of(around[0]).wrapper_calls
-    name = (calls.module if calls is not None else None) or model_class(rank) or "the module"
-    where = calls.where if calls is not None else None
-    steps = _steps_of_methods(rank)
-    number = calls.bypassed_steps if steps is None and calls is not None else steps
-    what = f"called {name} inside the wrapper{tracked.at(where)}" if steps is None else "never called the wrapper"
-    who = tracked.who([item.rank for item in around], tracked.world(group))
-    facts = [Fact(f"{number} consecutive steps {what}, on {who}", number, "journal: wrapper_calls"), *weights]
+    bypass = around[0][1]
+    who = tracked.who([item.rank for item, _ in around], tracked.world(group))
+    text = f"{bypass.steps} consecutive steps {bypass.text}, on {who}"
+    facts = [Fact(text, bypass.steps, "journal: wrapper_calls"), *weights]
     if synced:
         facts.append(Fact(f"backward passes that DDP reduced: {min(synced)}", min(synced), "journal: gradients"))
     finding = tracked.about(
@@ -96,7 +94,7 @@ def goes_around(evidence: Evidence, group: RankGroup) -> Judgement:
         facts,
         "DDP prepares the averaging of gradients when the script calls the wrapper itself. After model.module(x) or "
         "model.module.method(x), each rank steps with its own gradients, faster and without an error.",
-        through_the_wrapper(name, where),
+        through_the_wrapper(bypass.module, bypass.where),
         "The script averages the gradients by hand (dist.all_reduce), so the weights stay equal.",
     )
     return Suspicion(finding)
@@ -358,16 +356,30 @@ def _nccl_counts(evidence: Evidence, group: RankGroup) -> bool:
 
 def is_bypassed(rank: Rank) -> bool:
     """Return whether the newest steps called only the module inside DDP, or only methods of it (C01)."""
-    calls = facts_of(rank).wrapper_calls
-    return (calls is not None and (calls.bypassed_steps or 0) >= BYPASSED_STEPS_MIN) or _steps_of_methods(rank) is not None
+    return _bypass(rank) is not None
 
 
-def _steps_of_methods(rank: Rank) -> int | None:
-    """Return how many steps averaged nothing, if no call of the wrapper or of the module inside it was ever seen."""
-    calls, fact = facts_of(rank).wrapper_calls, facts_of(rank).gradients
-    if fact is None or fact.synced_backwards != 0 or fact.steps < STEPS_MIN:
+class _Bypass(NamedTuple):
+    """How many steps went past the wrapper, what they did instead, and, if known, where."""
+
+    steps: int
+    text: str
+    module: str
+    where: str | None = None
+
+
+def _bypass(rank: Rank) -> _Bypass | None:
+    calls, counted = facts_of(rank).wrapper_calls, facts_of(rank).gradients
+    module = (calls.module if calls is not None else None) or model_class(rank) or "the module"
+    if calls is not None and (calls.bypassed_steps or 0) >= BYPASSED_STEPS_MIN:
+        text = f"called {module} inside the wrapper{tracked.at(calls.where)}"
+        return _Bypass(calls.bypassed_steps or 0, text, module, calls.where)
+    if calls is not None and (calls.wrapped or calls.bypassed):
         return None
-    return None if calls is not None and (calls.wrapped or calls.bypassed) else fact.steps
+    # A method of the module calls neither, but a compiled wrapper's calls may not be seen either: then DDP averages.
+    if counted is None or counted.synced_backwards != 0 or counted.steps < STEPS_MIN:
+        return None
+    return _Bypass(counted.steps, "never called the wrapper", module)
 
 
 def is_changed(rank: Rank) -> bool:

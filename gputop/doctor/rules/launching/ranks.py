@@ -207,9 +207,9 @@ def too_few_ranks(evidence: Evidence, group: RankGroup) -> Judgement:
     everything = [*used, *free]
     total = len(everything)
     number = "1 rank was" if started == 1 else f"{started} ranks were"
-    told = "accelerate launch has one process, without RANK" if alone else "LOCAL_WORLD_SIZE (/proc/<pid>/environ)"
+    source = "one child of accelerate launch, without RANK (/proc)" if alone else "LOCAL_WORLD_SIZE (/proc/<pid>/environ)"
     facts = [
-        Fact(f"{number} started on this machine", started, told),
+        Fact(f"{number} started on this machine", started, source),
         sees("they see", group),
         Fact(f"no process computes on {words.gpus(free)}", [device.index for device in free], "NVML"),
         *utilization(evidence, everything),

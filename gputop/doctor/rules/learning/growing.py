@@ -39,7 +39,7 @@ _TERM_WEIGHT = re.compile(
 )
 """Names of the weight of a loss's term: while a script raises it, the loss grows on purpose."""
 _CONTRASTS = re.compile(r"(?i)contrast|info_?nce|nt_?xent|moco|byol|dino|simsiam")
-"""Names of losses whose target is the model's own past, or a queue of it."""
+"""Names of losses whose targets come from the model's own past."""
 ROUNDS_MIN = 2
 ROUNDS_SHARE = 0.8
 """So many times the steps must have begun anew, and in this share of the rounds the loss must jump and fall (our choice)."""
@@ -134,8 +134,8 @@ J02 = Rule(
         "only for a run with a single loss, or the sum of its losses, that is always positive and is not called an objective",
     ),
     estimated=True,
-    mechanism="A step that is too large makes the next gradients larger, and the next steps larger still. Or nothing sets the "
-    "gradients to zero, so that each step adds up all of them.",
+    mechanism="A step that is too large makes the next gradients larger, and the next steps larger still. Or gradients "
+    "accumulate across steps, because nothing zeroes them.",
     signature="The loss falls, then rises above its initial value, or it rises from the start.",
     look_alike="A spike that passes; a curriculum; the weight of a term that is raised on purpose; reinforcement learning and "
     "adversarial losses, whose target moves; an objective that is maximized.",

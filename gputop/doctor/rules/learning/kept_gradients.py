@@ -1,4 +1,4 @@
-"""Gradients that nothing sets to zero: the cause of a loss that grows (J02) or stays (J03), or alone (J03, possible)."""
+"""Gradients that are never zeroed: the cause of a loss that grows (J02) or stays (J03), or a finding alone (J03, possible)."""
 
 from __future__ import annotations
 
@@ -12,15 +12,13 @@ from gputop.doctor.rules.support.rule import Judgement, Suspicion
 
 STEPS_MIN = 8
 """So many steps in a row must have found the gradients of the one before (our choice)."""
-_CAUSE = (
-    "Each step uses the sum of all gradients so far, old ones included: nothing sets them to zero after the optimizer's step."
-)
+_CAUSE = "Each step uses the sum of all gradients since the run began, because nothing zeroes them after the optimizer's step."
 _FIX = "optimizer.zero_grad(); loss.backward(); optimizer.step()  # in this order, in every step"
-_REFUTED = "The gradients are meant to add up from step to step, or the loop only measures speed."
+_REFUTED = "Gradients are meant to accumulate across steps, or the loop only measures speed."
 
 
 def with_cause(group: RankGroup, judgement: Judgement) -> Judgement:
-    """Return the judgement with this cause if the run's gradients add up."""
+    """Return the judgement with this cause if the run's gradients accumulate across steps."""
     fact = _kept(group)
     if fact is None or not isinstance(judgement, Suspicion):
         return judgement
@@ -28,12 +26,12 @@ def with_cause(group: RankGroup, judgement: Judgement) -> Judgement:
     return replace(judgement, finding=replace(finding, evidence=(fact, *finding.evidence), cause=_CAUSE, fix=_FIX))
 
 
-def add_up(group: RankGroup) -> Judgement:
-    """Judge a run whose gradients add up although its loss shows no harm yet."""
+def accumulate(group: RankGroup) -> Judgement:
+    """Judge a run whose gradients accumulate across steps although its loss shows no harm yet."""
     fact = _kept(group)
     if fact is None:
         return None
-    title = "The gradients add up from step to step: nothing sets them to zero"
+    title = "Gradients accumulate across steps: nothing zeroes them"
     return Suspicion(tracked.about(group, "J03", "warning", "possible", title, [fact], _CAUSE, _FIX, _REFUTED), 3.0)
 
 

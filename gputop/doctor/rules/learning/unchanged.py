@@ -24,7 +24,7 @@ from gputop.doctor.rules.learning.guessing import (
     stays_at_chance,
 )
 from gputop.doctor.rules.learning.kept_gradients import STEPS_MIN as KEPT_STEPS
-from gputop.doctor.rules.learning.kept_gradients import add_up, with_cause
+from gputop.doctor.rules.learning.kept_gradients import accumulate, with_cause
 from gputop.doctor.rules.learning.untouched import EPOCHS_MIN as UNTOUCHED_EPOCHS
 from gputop.doctor.rules.learning.untouched import VANISHED_RATE, changes_nothing
 from gputop.doctor.rules.learning.weights_stay import BAND, COARSE_SHARE, PROBES_MIN, STEPS_MIN, weights_stay
@@ -62,7 +62,7 @@ def loss_stays(evidence: Evidence, group: RankGroup) -> Judgement:
     by_loss = _by_loss(evidence, group)
     if not (isinstance(by_loss, Suspicion) and by_loss.finding.confidence != "possible"):
         by_loss = changes_nothing(evidence, group) or by_loss
-    return by_loss or add_up(group)
+    return by_loss or accumulate(group)
 
 
 def _by_loss(evidence: Evidence, group: RankGroup) -> Judgement:
@@ -131,7 +131,7 @@ J03 = Rule(
     mechanism=(
         "The steps change nothing: the learning rate is 0, the parameters are frozen or are not in the optimizer, the loss "
         "is detached from the model, the weights are too coarse for such small steps, or the data contains nothing to learn. "
-        "Or they undo one another: nothing sets the gradients to zero, so that each step adds up all of them."
+        "Or gradients accumulate across steps, because nothing zeroes them."
     ),
     signature="The loss is constant, or stays where it began, while the GPUs work.",
     look_alike="Fine-tuning of weights that are already good; a warm-up with tiny rates; a loss that has reached exactly 0.",

@@ -1,6 +1,6 @@
-"""Notices that nothing sets the gradients to zero after an optimizer's step, so that each step uses the sum of all before.
+"""Notices that nothing zeroes the gradients after an optimizer's step, so that each step uses the sum of all before.
 
-It looks at the first steps only, and no longer once a gradient was gone or zero: a script that does it once does it always.
+It watches the first steps only, and stops once a gradient is gone or zero: a script that zeroes them once always does.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class KeptGradients:
     def stepped(self, optimizer: Any, step: int, optimizers: int) -> None:
         """Remember a gradient that the optimizer's step has used; ``optimizers``: how many have stepped.
 
-        With several, a gradient may be set to zero later, right before its own backward.
+        With several, a gradient may be zeroed later, right before its own backward.
         """
         self._mark = None
         if optimizers > 1:
@@ -60,7 +60,7 @@ class KeptGradients:
         if (
             gradient is None
             or (gradient.data_ptr(), gradient._version) != (mark.address, mark.version)
-            or (gradient.is_cpu and not gradient.detach().any().item())  # set to zero by way of ``.data``
+            or (gradient.is_cpu and not gradient.detach().any().item())  # zeroed through ``.data``
         ):
             self.watches, self.steps = False, 0
             return

@@ -1,4 +1,4 @@
-"""What is said where nothing sets the gradients to zero: alone, and where the loss grows or stays."""
+"""Findings on a training loop that never zeroes its gradients, while the loss falls, grows or stays flat."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Scene = Callable[[int], Snapshot]
 
 
 def keeping(scene: Scene, steps: int | None) -> Scene:
-    """Return a scene whose ranks say over how many steps nothing set their gradients to zero."""
+    """Return a scene whose ranks report after how many steps nothing zeroed their gradients."""
 
     def changed(second: int) -> Snapshot:
         shot = scene(second)
@@ -44,7 +44,7 @@ def _at_once(scene: Scene) -> Scene:
     ],
     ids=["grows", "is flat", "falls"],
 )
-def test_gradients_that_add_up_are_named(scene: Scene, rule: str, confidence: str) -> None:
+def test_gradients_that_are_never_zeroed_are_named(scene: Scene, rule: str, confidence: str) -> None:
     finding = play(keeping(scene, 8), 200 if rule == "J03" else 70)[-1][0]
     assert (finding.id, finding.confidence) == (rule, confidence)
     assert "the sum of all gradients" in finding.cause
@@ -54,7 +54,7 @@ def test_gradients_that_add_up_are_named(scene: Scene, rule: str, confidence: st
 
 @pytest.mark.parametrize("steps", [None, 7, "many"])
 @pytest.mark.parametrize("scene", [scenes.learned_then_lost, scenes.always_the_same, scenes.run_with(scenes.falls)])
-def test_gradients_that_are_set_to_zero_explain_nothing(scene: Scene, steps: int | None) -> None:
+def test_gradients_that_are_zeroed_explain_nothing(scene: Scene, steps: int | None) -> None:
     said = [item for item in play(keeping(scene, steps), 70)[-1] if item.id.startswith("J")]
     assert not any("the sum of all gradients" in item.cause for item in said)
 
