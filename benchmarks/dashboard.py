@@ -67,6 +67,8 @@ def tools() -> list[Tool]:
 
 BTOP_SETTINGS = 'shown_boxes = "gpu0 gpu1 proc"\nupdate_ms = 1000\n'
 """btop shows few GPUs at once, each in a box of its own; with the processes, two fit into the terminal."""
+BTOP_WITH_GPUS = (1, 3)
+"""The first version that shows GPUs."""
 FIGURES = {
     "cpu_s_per_min": ("CPU, s/min", 2),
     "bytes_per_s": ("to the terminal, bytes/s", 0),
@@ -204,6 +206,14 @@ def version(tool: Tool) -> str:
     return found[0] if found else "unknown version"
 
 
+def shows_gpus(tool: Tool) -> bool:
+    """Return whether a tool's version shows GPUs, and say so if not."""
+    if tool.name != "btop" or tuple(map(int, re.findall(r"\d+", version(tool))[:2])) >= BTOP_WITH_GPUS:
+        return True
+    print(f"btop {version(tool)} shows no GPUs: not measured", file=sys.stderr)
+    return False
+
+
 def main() -> None:
     """Print the table, and write it as JSON and into a page if requested."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -214,7 +224,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--page", type=Path, metavar="FILE", help="also put the table into this page, between its marks")
     options = parser.parse_args()
-    measured = tools()
+    measured = [tool for tool in tools() if shows_gpus(tool)]
     result = measure(measured, None if options.hardware else options.gpus, options.seconds, options.latencies)
     machine = "this machine's GPUs" if options.hardware else f"{options.gpus} simulated H100s, a process on each"
     conditions = f"{machine}, 160x50, 1 Hz, {options.seconds:g} s"

@@ -34,17 +34,23 @@ GPU = "gpu" in WORDS
 
 
 class Clock:
-    """A clock that stands still while other processes have the CPU. It continues that of the machine."""
+    """A clock that stands still while other processes have the CPU. It continues that of the machine.
+
+    The CPU time of a process may stand still between two calls, as after a move to another core; no clock of a machine does, and
+    a wait of no time is not logged.
+    """
 
     def __init__(self):
         self.slept_s = time.perf_counter() - time.process_time()
+        self.last_s = 0.0
 
     def __call__(self):
-        return self.slept_s + time.process_time()
+        self.last_s = max(self.slept_s + time.process_time(), self.last_s + 1e-9)
+        return self.last_s
 
     def after_fork(self, until):
         """Continue at the same time: a new process has not worked yet."""
-        self.slept_s += until - self()
+        self.slept_s = until - time.process_time()
 
 
 CLOCK = Clock()
