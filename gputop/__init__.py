@@ -96,12 +96,15 @@ def _load(home: str) -> ModuleType:
 
 def _say_missing(error: Exception) -> None:
     try:
+        from gputop.startup.bytecode import advice
         from gputop.tracking.journal.handlers import let_through
         from gputop.tracking.journal.notice import reason, warn
     except Exception:  # noqa: BLE001 - the same is missing
         return
     let_through(error)
-    warn(f"a part of gputop cannot be loaded, the training continues without it ({reason(error)}).")
+    what = advice(error)
+    rest = "." if what is None else f". {what}"
+    warn(f"a part of gputop cannot be loaded, the training continues without it ({reason(error)}){rest}")
 
 
 def __dir__() -> list[str]:

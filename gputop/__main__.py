@@ -12,7 +12,18 @@ from gputop.startup.light_imports import import_processes, leave_out_archives
 
 def main() -> int:
     """Run the command line and return its exit code."""
-    words = sys.argv[1:]
+    try:
+        return _main(sys.argv[1:])
+    except (EOFError, ValueError) as error:
+        from gputop.startup.bytecode import advice
+
+        if (what := advice(error)) is None:
+            raise
+        sys.stderr.write(f"gputop: {what}\n")
+        return 1
+
+
+def _main(words: list[str]) -> int:
     if words[:1] == ["agent"]:
         leave_out_archives()
         share_one_heap()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import sys
 from pathlib import Path
 
 import pytest
@@ -191,8 +192,11 @@ def test_a_folder_that_others_can_replace_is_refused_with_the_reason(
     assert "None" not in told
 
 
-def test_a_disk_that_is_full_leaves_no_half_of_a_run(home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_disk_that_is_full_leaves_no_half_of_a_run(
+    home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = write_csv(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # Python would leave it truncated
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (5000, limits[1]))  # the header fits, and some of the values
     try:

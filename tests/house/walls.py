@@ -84,7 +84,7 @@ _TABLE = {
     ),
     "tracking/site": "tracking tracking/reader",
     "adapters": "facts tracking tracking/auto/training tracking/journal",
-    "gputop": "adapters errors tracking tracking/auto tracking/journal",
+    "gputop": "adapters errors startup tracking tracking/auto tracking/journal",
     # The machine: sources read it, jobs run on it, the agent takes snapshots of it.
     "tracking/reader": "ground tracking/journal tracking/standing",
     "sources/python_stacks": "ground",
