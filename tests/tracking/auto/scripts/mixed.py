@@ -36,8 +36,8 @@ GPU = "gpu" in WORDS
 class Clock:
     """A clock that stands still while other processes have the CPU. It continues that of the machine.
 
-    The CPU time of a process may stand still between two calls, as after a move to another core; no clock of a machine does, and
-    a wait of no time is not logged.
+    The CPU time of a process may stand still between two calls, as after a move to another core. No clock of a machine does,
+    and a wait of no time is not logged.
     """
 
     def __init__(self):
