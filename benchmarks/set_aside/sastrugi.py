@@ -18,7 +18,7 @@ PROGRAMS: tuple[Program, ...] = (
     # ---- faults: numbers and learning, one process
     # A notebook: predictions of shape (64, 1), targets of shape (64,), so MSELoss compares each with all and only the mean is
     # learned. Torch warns of the two sizes, and the printed loss of the standardized target stays at 1.
-    Program(_case("concrete-slump", ("J03",)), with_python("concrete_slump")),
+    Program(_case("concrete-slump", ("J03", "target_size")), with_python("concrete_slump")),
     # A contrastive loss with a square root: its gradient is NaN as soon as a pair is twice the same image. Printed: the loss
     # falls, and then is nan for good.
     Program(_case("signature-pairs", ("J01", "nan_loss")), with_python("signature_pairs")),

@@ -24,7 +24,7 @@ from gputop.doctor.evidence.stillness import Stillness
 from gputop.doctor.facts import stated
 from gputop.history.metrics import MetricMemory
 from gputop.history.points import EMPTY, PointSeries
-from gputop.levels import Levels, is_pace
+from gputop.levels import STEP_TIME, Levels, is_pace
 from gputop.losses import is_short_loss, names_a_loss
 from gputop.snapshot import Communicator, Device, LogMatch, Process, Rank, Snapshot
 
@@ -137,6 +137,8 @@ class Evidence:
                     self._levels.setdefault(key, Levels()).extend(points.steps, points.values)
                     if points.run_id in untracked:
                         self._paces.setdefault(key, Paces()).extend(points.steps, points.times)
+                    elif points.rank == 0 and points.metric == STEP_TIME:  # one a look is enough for hours
+                        self._paces.setdefault(key, Paces()).extend(points.steps[-1:], points.times[-1:])
             except Exception as error:  # noqa: BLE001 - one metric takes none of the others with it
                 self._lost("a metric", error)
 
@@ -177,7 +179,10 @@ class Evidence:
         return self._levels.get((run_id or "", rank, metric)) or Levels()
 
     def paces(self, run_id: str | None, rank: int, metric: str) -> Paces:
-        """Return the course of an untracked run by the times of its losses or rates; empty for any other metric."""
+        """Return the course of a run by the times of its losses or rates, if it is untracked, else of rank 0's step times.
+
+        Empty for any other metric.
+        """
         return self._paces.get((run_id or "", rank, metric)) or Paces()
 
     def logs(self, group: RankGroup) -> tuple[LogMatch, ...]:

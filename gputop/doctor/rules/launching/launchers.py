@@ -159,7 +159,8 @@ A18 = Rule(
     threshold=(
         f"processes with the same command and parent that start within {A18_START_S:.0f} s, world size 1 and no "
         "collective threads: likely on one GPU or with equal configurations, otherwise possible",
-        "also with such threads, each with a LOCAL_RANK of its own and a WORLD_SIZE of 1 (likely)",
+        "also on several GPUs, each with a LOCAL_RANK or RANK of its own and no WORLD_SIZE (likely)",
+        "also with such threads, each with a LOCAL_RANK or RANK of its own and a WORLD_SIZE of 1 (likely)",
         f"also with a mask for each, if they print {VALUES_MIN} losses or more that are equal to the last digit (likely), or a "
         "launcher numbers them in variables that torch does not read, and their variables hold no wrapper (possible)",
     ),
@@ -189,15 +190,17 @@ def _worlds(evidence: Evidence, copies: Sequence[_Copy], *, packed: bool | None 
             of its own, as in a sweep, unless they learn the same or a launcher of ranks numbers them.
     """
     numbered = _numbered(copies)
+    # Their WORLD_SIZE decides where it is given. Without one, they may have joined by arguments.
+    of_one = numbered is not None and all(copy.process.world_size == 1 for copy in copies)
     # Whoever makes a process group trains, even if neither its steps nor its backward threads can be seen.
     training = {key for key, group in {copy.group.key: copy.group for copy in copies}.items() if evidence.trains(group)}
     trains = all(
         copy.group.key in training
-        or (numbered and has_group_threads(copy.process))
+        or (of_one and has_group_threads(copy.process))
         or evidence.doings.seen(copy.process, TRAINS_WITHIN_S).trains
         for copy in copies
     )
-    if not trains or any(_joined(evidence, copy, threads_decide=not numbered) for copy in copies):
+    if not trains or any(_joined(evidence, copy, threads_decide=not of_one) for copy in copies):
         return None
     alike = copies_alike(evidence, [copy.group for copy in copies])
     launched = _launch_number(copies)
@@ -211,7 +214,7 @@ def _worlds(evidence: Evidence, copies: Sequence[_Copy], *, packed: bool | None 
     configs = [copy.group.run.config if copy.group.run is not None else None for copy in copies]
     same = alike is not None or (configs[0] is not None and configs[0] and all(config == configs[0] for config in configs))
     # Without a launcher, processes on one GPU each are a sweep in which every run has its own GPU on purpose.
-    if not together and launcher is None and not numbered and launched is None and alike is None:
+    if not together and launcher is None and numbered is None and launched is None and alike is None:
         return None
     devices = [device for device in group.pool if device.uuid in crowds]
     script = fixes.script_of(process.command)[0]
@@ -219,8 +222,8 @@ def _worlds(evidence: Evidence, copies: Sequence[_Copy], *, packed: bool | None 
         Fact(
             f"{number} processes run {script} with the same arguments, started at the same time", number, "/proc/<pid>/cmdline"
         ),
-        Fact(f"WORLD_SIZE is 1 {'' if numbered else 'or not set '}in each of them", 1, "/proc/<pid>/environ"),
-        *([Fact(f"but LOCAL_RANK is {units.ranges(numbered)}", list(numbered), "/proc/<pid>/environ")] if numbered else []),
+        _world_size(copies),
+        *([numbered.fact] if numbered is not None else []),
         *([launched.fact] if launched is not None else []),
         *([Fact(alike.text, alike.values, alike.source)] if alike is not None else []),
         _alone(copies),
@@ -230,16 +233,27 @@ def _worlds(evidence: Evidence, copies: Sequence[_Copy], *, packed: bool | None 
     finding = Finding(
         id="A18",
         severity="warning",
-        confidence="likely" if (together and not packed) or same or numbered else "possible",
+        confidence="likely" if (together and not packed) or same or numbered is not None else "possible",
         title=f"{number} processes of one script train {number} models: none knows about the others",
         evidence=tuple(facts),
-        cause=_cause(numbered, launched),
+        cause=_cause(numbered is not None, of_one, launched),
         fix=(launched.fix if launched is not None else "") + _one_world(process, number),
         refuted_by="They are independent runs on purpose (a sweep that reads its settings elsewhere).",
         devices=tuple(device.uuid for device in devices),
         pids=tuple(copy.process.pid for copy in copies),
     )
     return Suspicion(finding, A18_HOLD_S)
+
+
+class _Numbers(NamedTuple):
+    """A variable that numbers the processes as ranks, and its values."""
+
+    name: str
+    values: tuple[int, ...]
+
+    @property
+    def fact(self) -> Fact:
+        return Fact(f"but {self.name} is {units.ranges(self.values)}", list(self.values), "/proc/<pid>/environ")
 
 
 class _LaunchNumber(NamedTuple):
@@ -276,9 +290,20 @@ def _holds_no_wrapper(copy: _Copy) -> bool:
     return held is not None and held.models is not None and held.models.wrapper is None and held.calls_wrapper is not True
 
 
-def _cause(numbered: Sequence[int], launched: _LaunchNumber | None) -> str:
-    if numbered:
+def _world_size(copies: Sequence[_Copy]) -> Fact:
+    sizes = {copy.process.world_size for copy in copies}
+    text = "is 1" if sizes == {1} else "is not set" if sizes == {None} else "is 1 or not set"
+    return Fact(f"WORLD_SIZE {text} in each of them", None if sizes == {None} else 1, "/proc/<pid>/environ")
+
+
+def _cause(numbered: bool, of_one: bool, launched: _LaunchNumber | None) -> str:
+    if of_one:
         return "Each process was started with WORLD_SIZE=1, so each trains alone, as the only rank of its run."
+    if numbered:
+        return (
+            "What started these processes set a rank for each of them, but no WORLD_SIZE. So each one trains alone: the same "
+            "training several times."
+        )
     if launched is not None:
         return (
             f"The launcher numbers its processes in {launched.rank} and {launched.world}, and the script looks for other "
@@ -290,11 +315,16 @@ def _cause(numbered: Sequence[int], launched: _LaunchNumber | None) -> str:
     )
 
 
-def _numbered(copies: Sequence[_Copy]) -> tuple[int, ...]:
-    """Return the values of LOCAL_RANK if each process has its own, and a WORLD_SIZE of 1; otherwise ()."""
+def _numbered(copies: Sequence[_Copy]) -> _Numbers | None:
+    """Return the numbers of the processes if each has a LOCAL_RANK, or RANK, of its own, and none a WORLD_SIZE above 1."""
     given = [copy.process.environment for copy in copies if copy.process.environment is not None]
-    numbers = {item.local_rank for item in given if item.local_rank is not None and item.world_size == 1}
-    return tuple(sorted(numbers)) if len(numbers) == len(copies) else ()
+    if any((item.world_size or 1) > 1 for item in given):
+        return None
+    for name, numbers in (("LOCAL_RANK", [item.local_rank for item in given]), ("RANK", [item.rank for item in given])):
+        known = {number for number in numbers if number is not None}
+        if len(known) == len(copies):
+            return _Numbers(name, tuple(sorted(known)))
+    return None
 
 
 def _joined(evidence: Evidence, copy: _Copy, *, threads_decide: bool) -> bool:

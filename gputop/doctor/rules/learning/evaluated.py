@@ -4,6 +4,7 @@ never better than the first training loss (J05)."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
@@ -45,11 +46,16 @@ FAR, FAR_TIMES_MIN = 100.0, 6
 STAYS = 0.9
 """The second half of such losses is at least this share of the first half: a sum over the data set falls with the training
 loss (our choice)."""
+JUMPS, JUMPS_MIN = 1.5, 2
+"""Or so often, one of them is so many times the one before: a sum is about as steady as the training loss (our choice)."""
 LEARNED = 0.3
 """The training loss has fallen to this share of its initial value: a model that overfits has learned something before."""
 NO_BETTER, ALONE = 0.95, 2.0
 """A loss of evaluations that is never below so many times that of the untrained model is no better than at first; the second,
 from the second evaluation on, where no score such as an accuracy confirms it (our choice)."""
+MUCH_WORSE, FEW_TIMES_MIN = 10.0, 4
+"""Beside scores that are those of guessing, so few evaluations are enough if each loss is so many times that of the untrained
+model (our choice): the averages of a batch norm may lag for an epoch or two."""
 RISES_MAX = 1.25
 """A loss may rise to so many times its first value, that of the untrained model, before it falls (our choice)."""
 HARDLY_LESS = 0.99
@@ -94,7 +100,9 @@ def _by_losses(evidence: Evidence, group: RankGroup) -> Judgement:
         return Suspicion(_far_above(group, far, highest, training), HOLD_S)
     scores = [course for course in evaluations if is_score(course)]
     untrained = start if highest <= RISES_MAX * start else highest
-    if now > LEARNED * start or not all(is_guessing(score, untrained) for score in scores):
+    worst = max((course.lowest for course in evaluations if _is_loss(course)), default=0.0)
+    times = FEW_TIMES_MIN if worst >= MUCH_WORSE * untrained else FAR_TIMES_MIN
+    if now > LEARNED * start or not all(is_guessing(score, untrained, times) for score in scores):
         return None
     above = next((course for course in evaluations if _is_no_better(course, untrained, bool(scores))), None)
     if above is not None:
@@ -188,13 +196,14 @@ J05 = Rule(
         f"an accuracy or another score, or fewer digits, for {SCORES_MIN} times (possible)",
         "0, 1 and 100 do not count, nor what is called the best or a target",
         f"or the loss of {FAR_TIMES_MIN} evaluations was always {FAR:.0f} times the highest training loss, and its second half "
-        f"is {STAYS:.0%} of the first or more (possible)",
+        f"is {STAYS:.0%} of the first or more, or {JUMPS_MIN} of them are {JUMPS:g} times the one before (possible)",
         f"or the training loss has fallen to {LEARNED:.0%}, and the loss of {FAR_TIMES_MIN} evaluations neither fell by "
         f"{1 - HARDLY_LESS:.0%} nor was below the training loss of the untrained model, while each score stayed below "
         f"{BY_CHANCE:g} times that of guessing, and {GUESS_MAX:g}; without a score, the loss must be {ALONE:g} times that "
         "training loss from the second evaluation on (possible)",
         f"the loss of the untrained model is the highest training loss, or the first one if it rose by less than "
         f"{RISES_MAX - 1:.0%} before it fell",
+        f"{FEW_TIMES_MIN} evaluations are enough beside a score, if each loss is {MUCH_WORSE:.0f} times that training loss",
         f"or such an accuracy, with no loss of the evaluation and {CLASSES_MIN} or more classes (possible)",
         f"or, without one, the training's score has come to {REST:.0%} of what it lacked at first, and that of "
         f"{FAR_TIMES_MIN} evaluations stays below {BELOW:.0%} of the training's first, or below {FROM_CHANCE:g} times it "
@@ -213,19 +222,23 @@ J05 = Rule(
 )
 
 
+def _is_loss(course: Course) -> bool:
+    return not _LOSSES.isdisjoint(words_of(course.name))
+
+
 def _stays_far(course: Course, highest: float) -> bool:
     """Return whether a loss is always far above the highest training loss, and does not fall with it."""
-    if _LOSSES.isdisjoint(words_of(course.name)):
-        return False
-    if course.values < FAR_TIMES_MIN or len(course.means) < 2 or course.lowest < FAR * highest:
+    if not _is_loss(course) or course.values < FAR_TIMES_MIN or len(course.means) < 2 or course.lowest < FAR * highest:
         return False
     first, second = _halves(course)
-    return second >= STAYS * first
+    jumps = sum(after >= JUMPS * before for before, after in pairwise(course.means))
+    return second >= STAYS * first or jumps >= JUMPS_MIN
 
 
 def _is_no_better(course: Course, untrained: float, confirmed: bool) -> bool:
     """Return whether a loss was never better than at first; ``confirmed``: whether scores are no better than guessing."""
-    if _LOSSES.isdisjoint(words_of(course.name)) or course.values < FAR_TIMES_MIN or len(course.means) < 2:
+    times = FEW_TIMES_MIN if confirmed and course.lowest >= MUCH_WORSE * untrained else FAR_TIMES_MIN
+    if not _is_loss(course) or course.values < times or len(course.means) < 2:
         return False
     first, second = _halves(course)
     if second < HARDLY_LESS * first or course.lowest < NO_BETTER * untrained:

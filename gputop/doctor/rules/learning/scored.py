@@ -72,9 +72,12 @@ def never_right(scores: Sequence[Course], highest: float) -> Course | None:
     return next((score for score in scores if words_of(score.name) & _ACCURACIES), None)
 
 
-def is_guessing(course: Course, highest: float) -> bool:
-    """Return whether a score never got far above that of a model which guesses, and whose loss is the highest one."""
-    return course.highest <= min(GUESS_MAX, BY_CHANCE * math.exp(-highest)) * _limit(course) and _hardly_rises(course)
+def is_guessing(course: Course, highest: float, times: int = SCORES_TIMES_MIN) -> bool:
+    """Return whether a score never got far above that of a model which guesses, and whose loss is the highest one.
+
+    ``times``: how many evaluations it takes to tell.
+    """
+    return course.highest <= min(GUESS_MAX, BY_CHANCE * math.exp(-highest)) * _limit(course) and _hardly_rises(course, times)
 
 
 def finding(group: RankGroup, guess: Guess) -> Finding:
@@ -110,8 +113,8 @@ def _is_no_better(score: Course, training: Course) -> bool:
     return score.highest <= max(BELOW * first, FROM_CHANCE * first if now >= TIMES_CHANCE * first else 0.0)
 
 
-def _hardly_rises(course: Course) -> bool:
-    if course.values < SCORES_TIMES_MIN or len(course.means) < 2:
+def _hardly_rises(course: Course, times: int = SCORES_TIMES_MIN) -> bool:
+    if course.values < times or len(course.means) < 2:
         return False
     half = len(course.means) // 2
     return units.mean(course.means[half:]) <= HARDLY * units.mean(course.means[:half])

@@ -271,7 +271,7 @@ _JUDGES = (
 
 E07 = Rule(
     id="E07",
-    order=2801,
+    order=2811,
     family="efficiency",
     title="The loop stalls at regular intervals",
     from_printed=True,

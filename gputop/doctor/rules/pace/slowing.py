@@ -45,6 +45,8 @@ TIMES = "the times of its values"
 """Stands for a metric: the pace of a run that logs neither step times nor a throughput."""
 PARTS_FEW = 4
 """This many parts are enough for "possible" if the last is ``MUCH_SLOWER``, for example if only epochs are logged."""
+BETWEEN_SHARE = 0.7
+"""Where the time between the steps grows, they themselves take less than this share of all (our choice)."""
 READ_EVERY_S = 1.0
 """What a run prints is read once a second, so the time of each part may be this much shorter or longer."""
 
@@ -74,7 +76,7 @@ def _by_pace(evidence: Evidence, group: RankGroup) -> Judgement:
     rank = min(ranks, key=lambda item: item.rank)
     course = _course(evidence, group, rank)
     if course is None or not _rises(course):
-        return _grows_in_one_part(evidence, group, rank)
+        return _grows_in_one_part(evidence, group, rank) or _grows_between(evidence, group, rank)
     work = grown_work(rank, evidence.levels(logged.run_id(group), rank.rank, course.metric).stretches, course.growth)
     if work.explains == "all":
         return None
@@ -121,6 +123,33 @@ def _grows_in_one_part(evidence: Evidence, group: RankGroup, rank: Rank) -> Judg
         )
     ]
     return _suspicion(evidence, group, rank, growth, facts, _beside(evidence, group), unsure=True)
+
+
+def _grows_between(evidence: Evidence, group: RankGroup, rank: Rank) -> Judgement:
+    """Judge the time between the steps of a tracked run, which no step contains: evaluations, rollouts, drawing."""
+    if group.run_id is None or rank.rank != 0:
+        return None
+    paces = evidence.paces(group.run_id, 0, STEP_TIME)
+    found = paces.seconds_per_step(PARTS)
+    if found is None or paces.marks[-1].time - paces.marks[0].time < SPAN_IF_CLEAR_S:
+        return None
+    course = _Course(TIMES, *found, few=True)
+    if not _rises(course):
+        return None
+    steps = evidence.levels(group.run_id, 0, STEP_TIME).stretches
+    work = grown_work(rank, steps, course.growth)
+    within_s = units.mean([stretch.mean for stretch in steps[-PARTS:]])
+    if work.explains != "nothing" or within_s > BETWEEN_SHARE * course.seconds[-1]:
+        return None
+    first, last = course.seconds[0], course.seconds[-1]
+    where = "journal: the times of the steps"
+    itself_s = within_s * (course.steps[1] - course.steps[0])
+    facts = [
+        Fact(f"{_pace(course, first)} from step {units.count(course.steps[0])}", first, where),
+        Fact(f"{_pace(course, last)} from step {units.count(course.steps[-1])}", last, where),
+        Fact(f"of that, the steps themselves took {units.duration(itself_s)}", itself_s, "journal: step_s"),
+    ]
+    return _suspicion(evidence, group, rank, course.growth, facts, _beside(evidence, group), unsure=True)
 
 
 def _beside(evidence: Evidence, group: RankGroup) -> Fact | None:
@@ -218,6 +247,9 @@ E10 = Rule(
         f"or a step takes {SLOWER:g} times as long, and in {RISING:.0%} of all pairs of eighths, the ratio of one phase, or of "
         f"the time outside all, to the rest of the step rises, by {GROWTH:g} times over {PART_SPAN_S:.0f} s or {MUCH:g} times "
         "(possible)",
+        f"or the time between the steps of a tracked run grows, which is not part of them: {SLOWER_OF_FEW:g} times over "
+        f"{SPAN_IF_CLEAR_S:.0f} s, and all pairs if it is less than {MUCH_SLOWER:g} times; and the steps themselves take less "
+        f"than {BETWEEN_SHARE:.0%} of the time (possible)",
         "of an untracked run, either is possible unless its main thread is mostly seen in a function that computes nothing",
         f"by its stacks: a function that computes nothing takes more of the looks in each third of {GROWTH_LOOKS_MIN} or more, "
         f"by {GROWTH_MIN:.0%} in all, and {GROWN_SHARE:.0%} in the last (possible)",

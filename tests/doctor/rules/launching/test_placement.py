@@ -10,7 +10,7 @@ from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.rules import HIDES
 from gputop.doctor.rules.launching.launchers import independent_worlds
-from gputop.snapshot import Ancestor, Snapshot
+from gputop.snapshot import Ancestor, LaunchEnvironment, Snapshot
 from gputop.whereabouts.records import Activity, Doing
 from tests import samples
 from tests.doctor.scenes import placement
@@ -322,6 +322,27 @@ def test_a18_knows_ranks_that_were_told_to_be_alone_by_their_local_ranks():
         return replace(shot, processes=processes, runs=tuple(runs))
 
     assert "A18" not in ids(play(met, 20)[-1]), "the script passes a world size of its own"
+
+
+@pytest.mark.parametrize("name", ["LOCAL_RANK", "RANK"])
+def test_a18_knows_ranks_that_were_started_without_a_world_size(name: str):
+    """A bash loop, as people write it: RANK=$i LOCAL_RANK=$i python train.py &"""
+
+    def unsized(second, threads=()):
+        shot = placement.told_that_it_is_alone(second)
+        given = [{"local_rank": n} if name == "LOCAL_RANK" else {"rank": n} for n in range(2)]
+        processes = (
+            replace(process, environment=LaunchEnvironment(**numbers), threads=threads, autograd_threads=((n, 5.0 + second),))
+            for n, (process, numbers) in enumerate(zip(shot.processes, given, strict=True))
+        )
+        return replace(shot, processes=tuple(processes))
+
+    finding = last_verdict(unsized)
+    assert (finding.id, finding.confidence) == ("A18", "likely")
+    assert [fact.text for fact in finding.evidence[1:3]] == ["WORLD_SIZE is not set in each of them", f"but {name} is 0, 1"]
+    assert "no WORLD_SIZE" in finding.cause
+    threads = (("pt_gloo_runloop", 2),)
+    assert "A18" not in ids(play(lambda second: unsized(second, threads), 20)[-1]), "arguments may say how many they are"
 
 
 def test_a18_is_at_most_possible_for_tasks_with_a_gpu_each():

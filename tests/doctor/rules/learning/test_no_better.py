@@ -138,3 +138,52 @@ def test_an_evaluation_before_the_training_is_no_sign_of_learning(second: float,
     values = ((2.3 * learned(6 * at), second + 0.01 * at if at else 2.31) for at in range(24))
     log.write_text("".join(f"step {50 * at} loss {loss:.4f} val_loss {val:.4f}\n" for at, (loss, val) in enumerate(values)))
     assert ("J05" in {item.id for item in explain_logs([str(log)])[0]}) is found
+
+
+LADYBIRDS = (486.9, 658.7, 747.6, 1058.0, 1082.7, 193.9, 446.2, 448.2)
+"""Losses of an evaluation whose images are not scaled: they go up and down."""
+
+
+@pytest.mark.parametrize(
+    ("losses", "score", "epochs", "found"),
+    [
+        (LADYBIRDS, 0.126, 5, True),
+        (LADYBIRDS, 0.126, 3, False),
+        (LADYBIRDS, 0.45, 5, False),
+        ((*LADYBIRDS[:2], 60.0, 3.0, 1.9), 0.126, 5, False),
+        ((9.0, 9.5, 10.0, 10.5, 11.0), 0.126, 5, False),
+    ],
+    ids=["far worse", "too few", "it knows something", "a batch norm that lags at first", "not far worse"],
+)
+def test_a_few_evaluations_are_enough_far_above_an_untrained_model(
+    losses: tuple[float, ...], score: float, epochs: int, found: bool, tmp_path: Path
+) -> None:
+    log = tmp_path / "train.log"
+    lines = []
+    for epoch in range(epochs):
+        lines += [f"step {step} loss {2.1 * math.exp(-step / 12):.4f}" for step in range(12 * epoch, 12 * epoch + 12)]
+        lines.append(f"epoch {epoch} val_loss {losses[epoch]:.4f} val_acc {score:.4f}")
+    log.write_text("\n".join(lines) + "\n")
+    assert ("J05" in {item.id for item in explain_logs([str(log)])[0]}) is found
+
+
+def falls_unevenly(at: int) -> float:
+    return 27e6 * (0.05 + math.exp(-at)) * (2.2 if at % 3 == 1 else 1.0)
+
+
+def total(at: int) -> float:
+    """A sum over a large data set, which falls like the training loss and now and then a little less."""
+    return 27e6 * (0.1 + math.exp(-at / 6)) * (1.2 if at % 3 == 1 else 1.0)
+
+
+@pytest.mark.parametrize(("loss", "found"), [(falls_unevenly, True), (total, False)], ids=["uneven", "a sum"])
+def test_a_loss_far_above_the_training_that_goes_up_and_down_is_no_sum(
+    loss: Callable[[int], float], found: bool, tmp_path: Path
+) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(
+        "".join(f"225/225 - 4s - loss: {4 * (0.1 + math.exp(-at / 6)):.4f} - val_loss: {loss(at):.4f}\n" for at in range(24))
+    )
+    said = {item.id: item for item in explain_logs([str(log)])[0]}
+    assert ("J05" in said) is found
+    assert not found or "times the training loss" in said["J05"].title

@@ -45,6 +45,22 @@ def test_others_that_take_its_cores_may_be_why_a_run_slows_down(per_s: int, conf
     assert any("to let others run" in fact.text for fact in finding.evidence) == (confidence == "possible")
 
 
+def test_work_between_the_steps_that_takes_longer_and_longer_is_possible() -> None:
+    """Rollouts, evaluations, drawing: no step contains them."""
+    finding = told(scenes.rollouts_grow)
+    assert (finding.confidence, finding.evidence[0].source) == ("possible", "journal: the times of the steps")
+    assert [fact.text for fact in finding.evidence[:3]] == [
+        "118 steps took 6s from step 19",
+        "118 steps took 26s from step 847",
+        "of that, the steps themselves took 2s",
+    ]
+
+
+@pytest.mark.parametrize("scene", [scenes.rollouts_stay, scenes.rollouts_are_slower_since_then])
+def test_pauses_that_stay_as_long_or_are_longer_since_a_change_say_nothing(scene: Scene) -> None:
+    assert told(scene) is None
+
+
 def test_own_work_that_takes_longer_and_longer_is_why_the_steps_pass_there() -> None:
     """It is no data that each step waits for (D01), which takes equally long in each."""
     said = ids(play(own_work.measures_more_and_more, scenes.SECONDS)[-1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -91,6 +92,28 @@ def crowded(forward_s: Callable[[float], float]) -> Scene:
     return run_with(CALM["loss"], step_s=whole, **{name: part(own_s) for name, own_s in parts.items()})  # type: ignore[arg-type]
 
 
+def with_pauses(step_at: Callable[[int], float]) -> Scene:
+    """A run of quick steps with other work between them: at each second it has come to this step."""
+    quick = run_at(lambda rank, step: 0.02, phase__data=lambda rank, step: 0.001)
+
+    def scene(second: int) -> Snapshot:
+        shot = quick(second)
+        steps = tuple(range(int(step_at(second - 1)) + 1, int(step_at(second)) + 1))
+        points = tuple(
+            replace(item, steps=steps, times=(item.times[-1],) * len(steps), values=(item.values[-1],) * len(steps))
+            for item in shot.points
+            if steps
+        )
+        now = int(step_at(second))
+        runs = tuple(replace(run, ranks=tuple(replace(rank, step=now) for rank in run.ranks)) for run in shot.runs)
+        return replace(shot, points=points, runs=runs)
+
+    return scene
+
+
+rollouts_grow = with_pauses(lambda second: 600 * math.log(1 + (second + 1) / 30))
+rollouts_stay = with_pauses(lambda second: 10.0 * second)
+rollouts_are_slower_since_then = with_pauses(lambda second: 10.0 * second if second < 60 else 600 + 5.0 * (second - 60))
 hooks_pile_up = crowded(lambda share: 0.04 + 0.2 * share)
 PAIRS = (
     Pair("E10", "a machine that gets crowded", crowded(lambda share: 0.1), hooks_pile_up, SECONDS),
