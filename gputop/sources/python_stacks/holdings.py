@@ -29,6 +29,8 @@ _SPLITS = "torch.DataParallel"
 _WRAPPERS = _REPLICATES | {_SPLITS}
 _ENGINES = re.compile(r"^(horovod|deepspeed|bagua|byteps|colossalai|fairscale|megatron|mpi4py)\.")
 """Packages whose optimizers, engines and communicators exchange gradients, whatever holds the model."""
+_EPOCH = re.compile(r"(?i)((cur|current|this|i)_?)?(epoche?|[ée]poque|[ée]poca|ep)(_?(i|idx|index|id|no|num|number))?")
+"""Names of a variable that counts the epochs."""
 _NORMALIZES, _SYNCHRONIZES, _DROPS = "torch._BatchNorm", "torch.SyncBatchNorm", "torch._DropoutNd"
 _LOSSES = frozenset(("torch._Loss",))
 _MODULES_MAX = 400
@@ -87,7 +89,7 @@ def holdings(objects: Objects, variables: Iterable[Variable]) -> Found:
             models.setdefault(variable.at, found)
         elif kind.name in ("list", "dict"):
             lists |= _lists(objects, found)
-        elif kind.name == "int" and variable.name in ("epoch", "ep", "current_epoch", "epoch_idx", "cur_epoch"):
+        elif kind.name == "int" and _EPOCH.fullmatch(variable.name):
             value = objects.value(variable.at)
             epochs += [value] if isinstance(value, int) else []
     longest = sorted(lists.values(), key=lambda item: -item.length)[:_LISTS_MOST]

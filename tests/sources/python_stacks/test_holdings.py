@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gputop.sources.python_stacks.holdings import Updated, Variable, holdings
+from gputop.sources.python_stacks.holdings import _EPOCH, Updated, Variable, holdings
 from gputop.sources.python_stacks.layouts import layout
 from gputop.sources.python_stacks.memory import READS_MAX, Memory, TornError
 from gputop.sources.python_stacks.objects import Objects
@@ -425,6 +425,13 @@ class Noise(Memory):
             self._random.choice((0, 1, 3, 8, 64, at, 2**40, 2**63, self._random.getrandbits(64))) for _ in range(size // 8 + 1)
         ]
         return struct.pack(f"<{len(words)}Q", *words)[:size]
+
+
+def test_the_count_of_epochs_is_known_by_its_name() -> None:
+    counts = ("epoch", "ep", "cur_epoch", "current_epoch", "epoch_idx", "i_epoch", "epoche", "Epoche", "época", "epoch_num")
+    assert [name for name in counts if not _EPOCH.fullmatch(name)] == []
+    others = ("epochs", "n_epochs", "num_epochs", "epochen", "max_epoch", "last_epoch", "step", "eps", "episode", "rep")
+    assert [name for name in others if _EPOCH.fullmatch(name)] == []
 
 
 @given(st.integers(), st.sampled_from((10, 11, 12)))

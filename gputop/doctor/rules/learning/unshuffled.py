@@ -117,7 +117,8 @@ def _held(evidence: Evidence, group: RankGroup) -> Judgement:
         if _restarts(evidence.series(logged.run_id(group), rank.rank, "lr").values):
             saw = None
     jumps = saw is not None and saw.jumps >= JUMPS_MIN
-    if not jumps and (evidence.held.epochs_begun(process) < EPOCHS_MIN or _IN_ORDER.search(loader.dataset)):
+    begun = max(evidence.held.epochs_begun(process), _epochs_shown(evidence, group))
+    if not jumps and (begun < EPOCHS_MIN or _IN_ORDER.search(loader.dataset)):
         return None
     facts = [
         Fact(
@@ -140,6 +141,17 @@ def _held(evidence: Evidence, group: RankGroup) -> Judgement:
         "The data was shuffled when it was written, or its order is part of the task, as in a time series.",
     )
     return Suspicion(finding, HELD_HOLD_S)
+
+
+def _epochs_shown(evidence: Evidence, group: RankGroup) -> int:
+    """Return how many epochs the training has begun since its first one, by what it prints or logs."""
+    epochs = [
+        value
+        for rank in logged.ranks_of(group)
+        for value in evidence.series(logged.run_id(group), rank.rank, "epoch").values
+        if math.isfinite(value)
+    ]
+    return int(epochs[-1]) - int(epochs[0]) if epochs else 0
 
 
 def _forgets(evidence: Evidence, group: RankGroup) -> Judgement:

@@ -17,9 +17,15 @@ IN_ORDER = HeldLoader("train_loader", "Meters", "SequentialSampler", is_plain=Tr
 Loss = Callable[[int, int], float]
 
 
-def said_of(loader: HeldLoader | None, loss: Loss, *, epochs: bool = True, seconds: int = 60) -> Finding | None:
-    """Return the finding on a training that holds this loader and prints this loss, a new epoch every 10 s."""
-    scene = only_shown(scenes.run_with(loss), {"source": "log"})
+def said_of(
+    loader: HeldLoader | None, loss: Loss, *, epochs: bool = True, prints: Loss | None = None, seconds: int = 60
+) -> Finding | None:
+    """Return the finding on a training that holds this loader and prints this loss, a new epoch every 10 s.
+
+    ``epochs``: whether a variable counts them; ``prints``: the epoch that is printed at a step.
+    """
+    shown = scenes.run_with(loss) if prints is None else scenes.run_with(loss, epoch=prints)
+    scene = only_shown(shown, {"source": "log"})
 
     def with_variables(second: int) -> Snapshot:
         shot = scene(second)
@@ -63,6 +69,13 @@ def test_other_loaders_say_nothing(loader: HeldLoader | None) -> None:
 def test_one_pass_over_the_data_needs_no_shuffling() -> None:
     assert said_of(IN_ORDER, scenes.falls, epochs=False) is None
     assert said_of(IN_ORDER, scenes.falls, seconds=12) is None
+
+
+@pytest.mark.parametrize(("steps", "found"), [(30, True), (90, False)])
+def test_epochs_that_are_only_printed_count_too(steps: int, found: bool) -> None:
+    """Their variable may have any name."""
+    prints: Loss = lambda rank, step: (step - 98) // steps  # noqa: E731 - 3 steps each second
+    assert (said_of(IN_ORDER, scenes.falls, epochs=False, prints=prints) is not None) is found
 
 
 def test_one_look_at_variables_is_not_enough() -> None:
