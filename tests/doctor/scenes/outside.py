@@ -311,6 +311,7 @@ READS_LITTLE: Mapping[str, Scene] = {
     "at its start": with_transfers(always("runs"), 300_000_000, any_read_bytes=9_000_000_000),
     "by workers": with_transfers(always("runs"), 300_000_000, workers=Workers(4, 190.0)),
     "before each evaluation": with_transfers(always("runs"), 300_000_000, every=40),
+    "checkpoints that it copies": with_transfers(always("runs"), 300_000_000, written=250_000_000),
 }
 saves_beside_the_loop = with_transfers(always("runs"), written=40_000_000, files_written=("/scratch/run/last.ckpt",))
 

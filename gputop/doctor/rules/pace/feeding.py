@@ -32,7 +32,7 @@ from gputop.doctor.rules.pace.own_times import waits_by_own_times
 from gputop.doctor.rules.pace.saves import SPAN_S as READS_SPAN_S
 from gputop.doctor.rules.pace.saves import mostly_writes
 from gputop.doctor.rules.pace.slowing import slows_down
-from gputop.doctor.rules.pace.steady_files import READ_MIN_BYTES, READ_PER_CPU_S, reads_all_the_time
+from gputop.doctor.rules.pace.steady_files import COPIED, READ_MIN_BYTES, READ_PER_CPU_S, reads_all_the_time
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.first_pass import KNOWN_S, Keeping, keeps_what_it_reads
 from gputop.doctor.rules.support.rule import RARELY_S, SELDOM_S, Judgement, Rule, Suspicion
@@ -295,7 +295,8 @@ D01 = Rule(
         f"or a single main thread does that in {PRINTED_SHARE:.0%} of all looks, and prints or writes {PRINTS_MIN} losses in "
         f"{PRINTED_SPAN_S:.0f} s (likely)",
         f"from outside: without loader workers, the training process reads {bytes_text(int(READ_MIN_BYTES))}/s for "
-        f"{READS_SPAN_S:.0f} s, and {bytes_text(int(READ_PER_CPU_S))} for each second of its main thread's CPU time (possible)",
+        f"{READS_SPAN_S:.0f} s, and {bytes_text(int(READ_PER_CPU_S))} for each second of its main thread's CPU time, and "
+        f"writes at most {COPIED:.0%} as much (possible)",
         ALONE_TEXT,
     ),
     hides=("E02", "E01", "E07", "D05", "B08"),

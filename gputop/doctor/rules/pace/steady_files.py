@@ -24,6 +24,8 @@ PARTS = 3
 READ_MIN_BYTES = 2.0**24
 READ_PER_CPU_S = 144 * 2.0**20
 """For each second of the main thread's CPU time. Python's ``readlines`` takes most of the time at this rate (our choice)."""
+COPIED = 0.5
+"""A process that writes more than this share of what it reads copies its own files, such as checkpoints (our choice)."""
 WRITTEN_MIN_BYTES = 2.0**24
 """A log, metrics or a small model that is kept at its best are less than this per second (our choice)."""
 BUSY_PERCENT = 60.0
@@ -43,9 +45,9 @@ def reads_all_the_time(evidence: Evidence, group: RankGroup) -> Judgement:
     for process in (member.process for member in group.members if member.process is not None):
         if process.workers is not None and process.workers.count:
             continue
-        _, read = evidence.still.steady_per_s(process, SPAN_S, PARTS)
+        written, read = evidence.still.steady_per_s(process, SPAN_S, PARTS)
         main = process.main_thread_cpu_percent
-        if main is None or read < READ_MIN_BYTES or read < READ_PER_CPU_S * main / 100:
+        if main is None or read < READ_MIN_BYTES or read < READ_PER_CPU_S * main / 100 or written > COPIED * read:
             continue
         cores = cores_per_rank(evidence, group)
         if not steps_go_on(evidence, group, run):
