@@ -15,6 +15,7 @@ from gputop.doctor.rules.learning.evaluations import (
     DIGITS_MIN,
     SCORES_MIN,
     TIMES_MIN,
+    is_a_training_error,
     is_an_evaluation,
     is_same,
     is_score,
@@ -32,6 +33,7 @@ from gputop.doctor.rules.learning.scored import (
     Guess,
     finding,
     is_guessing,
+    measure_of,
     never_right,
     stays_at_guessing,
 )
@@ -53,6 +55,9 @@ LEARNED = 0.3
 NO_BETTER, ALONE = 0.95, 2.0
 """A loss of evaluations that is never below so many times that of the untrained model is no better than at first; the second,
 from the second evaluation on, where no score such as an accuracy confirms it (our choice)."""
+FACTOR = 3.0
+"""Or two errors of the evaluation, such as a squared and an absolute one, are multiples of the training's that differ by this
+factor: those of sums are equal (our choice)."""
 MUCH_WORSE, FEW_TIMES_MIN = 10.0, 4
 """Beside scores that are those of guessing, so few evaluations are enough if each loss is so many times that of the untrained
 model (our choice): the averages of a batch norm may lag for an epoch or two."""
@@ -95,7 +100,8 @@ def _by_losses(evidence: Evidence, group: RankGroup) -> Judgement:
     if still:
         return Suspicion(_same_each_time(group, still, training), HOLD_S)
     highest = max(stretch.mean for stretch in stretches)
-    far = next((course for course in evaluations if _stays_far(course, highest)), None)
+    is_no_sum = _differ_in_factor(evidence, group, evaluations)
+    far = next((course for course in evaluations if _stays_far(course, highest, is_no_sum)), None)
     if far is not None:
         return Suspicion(_far_above(group, far, highest, training), HOLD_S)
     scores = [course for course in evaluations if is_score(course)]
@@ -197,6 +203,7 @@ J05 = Rule(
         "0, 1 and 100 do not count, nor what is called the best or a target",
         f"or the loss of {FAR_TIMES_MIN} evaluations was always {FAR:.0f} times the highest training loss, and its second half "
         f"is {STAYS:.0%} of the first or more, or {JUMPS_MIN} of them are {JUMPS:g} times the one before (possible)",
+        f"or two of its errors, each with its counterpart in the training, are multiples of it that differ by {FACTOR:g} times",
         f"or the training loss has fallen to {LEARNED:.0%}, and the loss of {FAR_TIMES_MIN} evaluations neither fell by "
         f"{1 - HARDLY_LESS:.0%} nor was below the training loss of the untrained model, while each score stayed below "
         f"{BY_CHANCE:g} times that of guessing, and {GUESS_MAX:g}; without a score, the loss must be {ALONE:g} times that "
@@ -226,13 +233,24 @@ def _is_loss(course: Course) -> bool:
     return not _LOSSES.isdisjoint(words_of(course.name))
 
 
-def _stays_far(course: Course, highest: float) -> bool:
-    """Return whether a loss is always far above the highest training loss, and does not fall with it."""
+def _differ_in_factor(evidence: Evidence, group: RankGroup, evaluations: Sequence[Course]) -> bool:
+    """Return whether the errors of the evaluation are different multiples of the training's, and thus no sums of as many."""
+    trained = {measure_of(item.name): item.means[-1] for item in courses(evidence, group, is_a_training_error)}
+    factors = [
+        course.means[-1] / own
+        for course in evaluations
+        if not is_score(course) and (own := trained.get(measure_of(course.name), 0.0)) > 0
+    ]
+    return len(factors) > 1 and max(factors) >= FACTOR * min(factors)
+
+
+def _stays_far(course: Course, highest: float, is_no_sum: bool) -> bool:
+    """Return whether a loss is always far above the highest training loss, and does not fall with it or is no sum."""
     if not _is_loss(course) or course.values < FAR_TIMES_MIN or len(course.means) < 2 or course.lowest < FAR * highest:
         return False
     first, second = _halves(course)
     jumps = sum(after >= JUMPS * before for before, after in pairwise(course.means))
-    return second >= STAYS * first or jumps >= JUMPS_MIN
+    return is_no_sum or second >= STAYS * first or jumps >= JUMPS_MIN
 
 
 def _is_no_better(course: Course, untrained: float, confirmed: bool) -> bool:

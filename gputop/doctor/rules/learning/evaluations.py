@@ -58,6 +58,12 @@ def is_a_training_score(name: str) -> bool:
     return not is_of_evaluation(name) and bool(words & _SCORES) and not words & _KEPT
 
 
+def is_a_training_error(name: str) -> bool:
+    """Return whether a metric is a loss or an error on the data that is trained on."""
+    words = words_of(name)
+    return not is_of_evaluation(name) and bool(words & _ERRORS) and not words & _KEPT
+
+
 def is_same(course: Course) -> bool:
     """Return whether all values are equal, and not at a limit at which they may stay."""
     enough = course.values >= (TIMES_MIN if is_telling(course) else SCORES_MIN)

@@ -55,8 +55,8 @@ def stays_at_guessing(evidence: Evidence, group: RankGroup) -> Guess | None:
     # A loss of the evaluation that was better once shows that the model had learned something.
     if not ranks or not all(map(is_score, evaluations)) or learns_policy(ranks):
         return None
-    trained = {_measure(item.name): item for item in courses(evidence, group, is_a_training_score)}
-    pairs = [(item, trained[_measure(item.name)]) for item in evaluations if _measure(item.name) in trained]
+    trained = {measure_of(item.name): item for item in courses(evidence, group, is_a_training_score)}
+    pairs = [(item, trained[measure_of(item.name)]) for item in evaluations if measure_of(item.name) in trained]
     if not pairs or not all(_is_no_better(score, training) for score, training in pairs):
         return None
     score, training = pairs[0]
@@ -124,7 +124,7 @@ def _limit(course: Course) -> float:
     return 100.0 if course.name.endswith(PERCENT) or course.highest > 1 else 1.0
 
 
-def _measure(name: str) -> frozenset[str]:
-    """Return the words of a score's name without those for its side, in one spelling."""
+def measure_of(name: str) -> frozenset[str]:
+    """Return the words of a metric's name without those for its side, in one spelling."""
     words = {word for part in words_of(name) for word in part.split("_")}
     return frozenset(_ALIKE.get(word, word) for word in words - _SIDES)

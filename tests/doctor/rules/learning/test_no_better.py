@@ -187,3 +187,16 @@ def test_a_loss_far_above_the_training_that_goes_up_and_down_is_no_sum(
     said = {item.id: item for item in explain_logs([str(log)])[0]}
     assert ("J05" in said) is found
     assert not found or "times the training loss" in said["J05"].title
+
+
+@pytest.mark.parametrize(("factor", "found"), [(2000.0, True), (40.0, False)], ids=["of another scale", "sums"])
+def test_errors_that_are_different_multiples_of_the_training_s_are_no_sums(factor: float, found: bool, tmp_path: Path) -> None:
+    """Keras: loss is the squared error, and mae the absolute one. Inputs that are not scaled make the former far larger."""
+    log = tmp_path / "train.log"
+    lines = []
+    for at in range(24):
+        loss = 16 * (0.01 + math.exp(-at / 3))
+        errors = f"loss: {loss:.4f} - mae: {loss**0.5:.4f} - val_loss: {factor**2 * loss:.4f} - val_mae: "
+        lines.append(f"225/225 - 4s - {errors}{(factor if found else factor**2) * loss**0.5:.4f}")
+    log.write_text("\n".join(lines) + "\n")
+    assert ("J05" in {item.id for item in explain_logs([str(log)])[0]}) is found
