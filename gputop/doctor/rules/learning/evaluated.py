@@ -210,7 +210,8 @@ J05 = Rule(
         "training loss from the second evaluation on (possible)",
         f"the loss of the untrained model is the highest training loss, or the first one if it rose by less than "
         f"{RISES_MAX - 1:.0%} before it fell",
-        f"{FEW_TIMES_MIN} evaluations are enough beside a score, if each loss is {MUCH_WORSE:.0f} times that training loss",
+        f"{FEW_TIMES_MIN} evaluations are enough beside a score, and may fall, if each loss is {MUCH_WORSE:.0f} times that "
+        "training loss",
         f"or such an accuracy, with no loss of the evaluation and {CLASSES_MIN} or more classes (possible)",
         f"or, without one, the training's score has come to {REST:.0%} of what it lacked at first, and that of "
         f"{FAR_TIMES_MIN} evaluations stays below {BELOW:.0%} of the training's first, or below {FROM_CHANCE:g} times it "
@@ -255,8 +256,11 @@ def _stays_far(course: Course, highest: float, is_no_sum: bool) -> bool:
 
 def _is_no_better(course: Course, untrained: float, confirmed: bool) -> bool:
     """Return whether a loss was never better than at first; ``confirmed``: whether scores are no better than guessing."""
-    times = FEW_TIMES_MIN if confirmed and course.lowest >= MUCH_WORSE * untrained else FAR_TIMES_MIN
-    if not _is_loss(course) or course.values < times or len(course.means) < 2:
+    if not _is_loss(course) or len(course.means) < 2:
+        return False
+    if confirmed and course.lowest >= MUCH_WORSE * untrained:
+        return course.values >= FEW_TIMES_MIN
+    if course.values < FAR_TIMES_MIN:
         return False
     first, second = _halves(course)
     if second < HARDLY_LESS * first or course.lowest < NO_BETTER * untrained:
