@@ -403,4 +403,33 @@ PROGRAMS: tuple[Program, ...] = (
     Program(_case("healthy-takes-turns"), ("bash", "takes_turns.sh")),
     # Tracebacks of broken files, which are left out.
     Program(_case("healthy-odd-files"), with_python("odd_files")),
+    # A notebook: predictions of shape (64, 1), targets of shape (64,), so MSELoss compares each with all and only the mean is
+    # learned. Torch warns of the two sizes, and the printed loss of the standardized target stays at 1.
+    Program(_case("concrete-slump", ("J03", "target_size")), with_python("concrete_slump")),
+    # The images for the evaluation are not divided by 255 and not standardized. Printed: the training's loss and accuracy
+    # improve, while those of the evaluation are far off, at or near chance.
+    Program(_case("ladybird-spots", ("J05",)), with_python("ladybird_spots")),
+    # The loader of images from one folder for each class lacks shuffle=True. Printed: the loss falls within a class and
+    # jumps at the next, and the accuracy on the test images stays at chance.
+    Program(_case("button-shapes", ("J04",), acceptable=("J03", "J05")), with_python("button_shapes")),
+    # A notebook: model and optimizer are saved and copied every 100 steps. Printed times jump at these; py-spy: torch.save.
+    Program(_case("library-loans", ("E07",)), with_python("library_loans")),
+    # Scheduled sampling: with less teacher forcing the training loss rises for 30 epochs, while that of the evaluation falls
+    # slowly and unevenly.
+    Program(_case("healthy-lake-levels"), with_python("lake_levels")),
+    # Files are listed folder by folder, that is class by class, and the loader does not shuffle. Printed: the loss falls to 0
+    # and jumps at each change of class, and test_acc is that of one class of six.
+    Program(_case("brake-discs", ("J04",), acceptable=("J03", "J05")), with_python("brake_discs")),
+    # Keras: the training features are standardised and those of the validation are not. Printed: loss falls, and val_loss is
+    # larger by orders of magnitude.
+    Program(_case("parcel-lockers", ("J05",)), with_python("parcel_lockers")),
+    # PPO: the reward's deviation is computed anew in each step of the environment, from a list of all rewards so far. Printed:
+    # the seconds between two lines grow. py-spy: numpy.std.
+    Program(_case("forklift-paths", ("E10",)), with_python("forklift_paths")),
+    # The bash script sets RANK and LOCAL_RANK but not WORLD_SIZE: each process trains all of it alone. ps: two processes, no
+    # launcher and no WORLD_SIZE in their environment, and no connection between them.
+    Program(_case("tyre-treads", ("A18",), acceptable=("A01", "C03", "C05")), ("bash", "tyre_treads.sh"), 2),
+    # The manifest is sorted by duration and cut in halves: rank 1 has all long utterances, and rank 0 waits for it in each
+    # backward.
+    Program(_case("voice-orders", ("F03",), acceptable=("F02", "F05")), with_torchrun("voice_orders"), 2),
 )
