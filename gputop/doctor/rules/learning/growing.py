@@ -40,6 +40,12 @@ _TERM_WEIGHT = re.compile(
 """Names of the weight of a loss's term: while a script raises it, the loss grows on purpose."""
 _CONTRASTS = re.compile(r"(?i)contrast|info_?nce|nt_?xent|moco|byol|dino|simsiam")
 """Names of losses whose targets come from the model's own past."""
+BACK_TO, BACK_SHARE = 1.5, 0.2
+"""A loss that in this share of the newest steps is at most so many times its lowest average comes back to it, as where tasks
+take turns (our choice)."""
+CREEPS = 1.5
+"""The loss of an epoch that is never so many times that of the epoch before creeps upwards: a script makes the task harder bit
+by bit. Steps that overshoot ruin a model within a few (our choice)."""
 ROUNDS_MIN = 2
 ROUNDS_SHARE = 0.8
 """So many times the steps must have begun anew, and in this share of the rounds the loss must jump and fall (our choice)."""
@@ -78,6 +84,8 @@ def loss_grows(evidence: Evidence, group: RankGroup) -> Judgement:
         or _has_twin(rank)
         or _CONTRASTS.search(name) is not None
         or gets_harder(evidence, group, rank, series)
+        or _comes_back(newest, best.mean)
+        or _creeps(series, evidence.series(logged.run_id(group), rank.rank, "epoch"))
     )
     sure = grown and not intended and not _falls_again(stretches)
     times = now / best.mean
@@ -130,6 +138,8 @@ J02 = Rule(
         "steps, or the loss is called contrastive",
         "nor is it likely if the run states a level, a stage or a task that has risen, and the loss grows where one begins; or "
         f"if the loss has jumped {JUMPS_MIN} times, to {JUMP:g} times what it was, and fallen to {FALLS:.0%} in between",
+        f"nor if {BACK_SHARE:.0%} of the newest {NEWEST} losses are at most {BACK_TO:g} times the lowest average, or if there "
+        f"is one for each epoch, and none since the lowest is {CREEPS:g} times the one before",
         f"that median is {BACK_AT_START:g} times the first (possible)",
         "only for a run with a single loss, or the sum of its losses, that is always positive and is not called an objective",
     ),
@@ -176,6 +186,19 @@ def _falls_again(stretches: Sequence[Stretch]) -> bool:
     since = [stretch.mean for stretch in stretches[peak:]]
     steady = all(after <= 1.1 * before for before, after in itertools.pairwise(since))
     return len(since) >= FALLS_STRETCHES and steady and since[-1] <= FALLS_AGAIN * since[0]
+
+
+def _comes_back(newest: Sequence[float], best: float) -> bool:
+    return sum(value <= BACK_TO * best for value in newest) >= BACK_SHARE * len(newest)
+
+
+def _creeps(series: PointSeries, epochs: PointSeries) -> bool:
+    """Return whether there is one loss for each epoch, and it has grown by small parts since its lowest value."""
+    if len(epochs) < len(series) or any(after != before + 1 for before, after in itertools.pairwise(epochs.values)):
+        return False
+    values = series.values
+    lowest = min(range(len(values)), key=values.__getitem__)
+    return all(after < CREEPS * before for before, after in itertools.pairwise(values[lowest:]) if before > 0)
 
 
 def _raises_a_term(evidence: Evidence, group: RankGroup, rank: Rank) -> bool:

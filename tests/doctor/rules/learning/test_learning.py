@@ -381,3 +381,32 @@ def test_a_rank_whose_script_opened_the_run_is_compared_with_the_others() -> Non
 
     finding = verdict(rank_0_joined, 40)
     assert (finding.id, finding.title) == ("J01", "The loss is NaN or infinite since step 160")
+
+
+def _told_by_log(tmp_path: Path, lines: Sequence[str]) -> list[tuple[str, str]]:
+    log = tmp_path / "train.log"
+    log.write_text("\n".join(lines) + "\n")
+    return [(item.id, item.confidence) for item in explain_logs([str(log)])[0] if item.id == "J02"]
+
+
+@pytest.mark.parametrize(("suddenly", "confidence"), [(False, "possible"), (True, "likely")])
+def test_the_loss_of_an_epoch_that_creeps_upwards_may_be_that_of_a_harder_task(
+    tmp_path: Path, suddenly: bool, confidence: str
+) -> None:
+    """Scheduled sampling: with less teacher forcing, the training loss rises for dozens of epochs."""
+    losses = [0.3 * 0.5**epoch + 0.02 for epoch in range(6)]
+    losses += [0.5 + 0.01 * epoch for epoch in range(30)] if suddenly else [0.025 * 1.11**epoch for epoch in range(38)]
+    lines = [
+        f"epoch {epoch:3d}  teacher {max(0.0, 1 - epoch / 40):.2f}  loss {loss:.4f}" for epoch, loss in enumerate(losses, 1)
+    ]
+    assert _told_by_log(tmp_path, lines) == [("J02", confidence)]
+
+
+@pytest.mark.parametrize(("turns", "confidence"), [(True, "possible"), (False, "likely")])
+def test_a_loss_that_comes_back_to_its_lowest_does_not_grow(tmp_path: Path, turns: bool, confidence: str) -> None:
+    """Tasks that take turns: what is printed is the loss of one after the other."""
+    begin, task = [0.9, 0.5, 0.35, *[0.3] * 8], ("fat", "yield", "illness")
+    later = [(0.3, 1.6, 1.5)[at % 3] if turns else 1.5 + 0.1 * (at % 3) for at in range(30)]
+    losses = enumerate((*begin, *later), 1)
+    lines = [f"step {20 * at} {task[at % 3]} loss {loss:.4f}" for at, loss in losses]
+    assert _told_by_log(tmp_path, lines) == [("J02", confidence)]
