@@ -432,4 +432,6 @@ PROGRAMS: tuple[Program, ...] = (
     # The manifest is sorted by duration and cut in halves: rank 1 has all long utterances, and rank 0 waits for it in each
     # backward.
     Program(_case("voice-orders", ("F03",), acceptable=("F02", "F05")), with_torchrun("voice_orders"), 2),
+    # Three heads in turn, one in each step, under find_unused_parameters.
+    Program(_case("healthy-dairy-herds"), with_torchrun("dairy_herds"), 2),
 )

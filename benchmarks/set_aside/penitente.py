@@ -1,4 +1,4 @@
-"""Seven faults from tickets of teams at companies, and six healthy programs that look odd.
+"""Seven faults from tickets of teams at companies, and five healthy programs that look odd.
 
 Their author knew only the ids and titles of the rules, and no verdict. These are own Trainer classes with their configuration
 files, Lightning, Accelerate, Transformers and Keras, and jobs from bash scripts; two thirds have one process. Each comment says
@@ -50,6 +50,4 @@ PROGRAMS: tuple[Program, ...] = (
     # ---- healthy: two ranks
     # No launcher, but all variables are set; DDP with no_sync on three of four batches, and a likelihood that may fall below 0.
     Program(_case("healthy-port-cranes"), ("bash", "port_cranes.sh"), 2),
-    # Three heads in turn, one in each step, under find_unused_parameters.
-    Program(_case("healthy-dairy-herds"), with_torchrun("dairy_herds"), 2),
 )

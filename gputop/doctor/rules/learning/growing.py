@@ -28,6 +28,9 @@ NEWEST = 20
 GROWN_FROM_BEST = 3.0
 GROWN_FROM_START = 1.5
 BACK_AT_START = 0.9
+BEGIN = 3
+"""The loss began at its first average, or at the mean of so many, if that is higher: where tasks take turns, the first printed
+loss may be that of the easiest one (our choice)."""
 LEARNED = 0.7
 """A run has learned something once its loss has been at or below this share of its initial loss."""
 EXPLODED = 10.0
@@ -73,10 +76,11 @@ def loss_grows(evidence: Evidence, group: RankGroup) -> Judgement:
     if len(newest) < NEWEST:
         return None
     now = statistics.median(newest)
-    if now < GROWN_FROM_BEST * best.mean or now < BACK_AT_START * start.mean:
+    began = max(start.mean, units.mean([stretch.mean for stretch in stretches[:BEGIN]]))
+    if now < GROWN_FROM_BEST * best.mean or now < BACK_AT_START * began:
         return None
-    learned = best.mean <= LEARNED * start.mean
-    grown = now >= EXPLODED * start.mean or (learned and now >= GROWN_FROM_START * start.mean)
+    learned = best.mean <= LEARNED * began
+    grown = now >= EXPLODED * began or (learned and now >= GROWN_FROM_START * began)
     intended = (
         _begins_anew(series)
         or _raises_a_term(evidence, group, rank)
@@ -130,7 +134,8 @@ J02 = Rule(
     every_s=RARELY_S,
     threshold=(
         f"the median of the newest {NEWEST} losses is {GROWN_FROM_BEST:g} times the lowest average and {EXPLODED:g} times the "
-        f"first, or {GROWN_FROM_START:g} times the first after the run had learned",
+        f"first, or {GROWN_FROM_START:g} times the first after the run had learned; of the mean of the first {BEGIN}, "
+        "if that is higher",
         f"this is likely, unless the model is called without gradients between {ACTS_SHARE:.0%} of the steps, as in "
         "reinforcement learning, the run logs the growing weight of a term, its steps begin anew in each round, or the loss "
         f"has fallen steadily to {FALLS_AGAIN:.0%} of its peak",

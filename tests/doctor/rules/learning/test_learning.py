@@ -19,6 +19,7 @@ from gputop.levels import FIRST_STRETCHES, STRETCHES_MAX, Levels
 from gputop.snapshot import Snapshot
 from tests.doctor.scenes.base import check_first_verdict, first_seen, ids, only_shown, play, verdict
 from tests.doctor.scenes.near import learning as scenes
+from tests.doctor.tracked import one_step_in_three_seconds
 
 
 def test_a_nan_names_its_step_the_rate_and_the_gradient_before_it() -> None:
@@ -410,3 +411,10 @@ def test_a_loss_that_comes_back_to_its_lowest_does_not_grow(tmp_path: Path, turn
     losses = enumerate((*begin, *later), 1)
     lines = [f"step {20 * at} {task[at % 3]} loss {loss:.4f}" for at, loss in losses]
     assert _told_by_log(tmp_path, lines) == [("J02", confidence)]
+
+
+def test_the_first_loss_of_tasks_that_take_turns_may_be_that_of_the_easiest() -> None:
+    losses = [0.66, 3.2, 1.4, 0.8, 2.1, 1.6, 0.33, 0.34, *[(0.9, 1.3, 1.0, 1.2, 0.95)[at % 5] for at in range(30)]]
+    printed = only_shown(scenes.run_with(lambda rank, step: losses[(step - 98) // 9]), {"source": "log"})
+    slow = play(lambda second: one_step_in_three_seconds(printed(second), second), 3 * len(losses))
+    assert not any("J02" in ids(found) for found in slow)
