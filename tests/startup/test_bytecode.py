@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -37,7 +38,7 @@ def test_damaged_bytecode_is_told_with_what_to_do(tmp_path: Path, damaged: str, 
     done = _run(cache, *words)
     assert done.returncode == code
     assert done.stderr.count("\n") == 1
-    assert f"Delete them: find {REPOSITORY / 'gputop'} -name '*.pyc' -delete" in done.stderr
+    assert f"Delete them: find {shlex.quote(str(REPOSITORY / 'gputop'))} -name '*.pyc' -delete" in done.stderr
 
 
 def test_other_errors_are_not_taken_for_damaged_bytecode() -> None:
