@@ -8,10 +8,13 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
+_MESSAGES = ("marshal data", "EOF read where")
+"""What Python says where bytecode ends too early, depending on where it does."""
+
 
 def advice(error: BaseException) -> str | None:
     """Return what to do about the damaged bytecode that an import failed on; None for any other error. Never raises."""
-    if type(error) not in (EOFError, ValueError) or "marshal data" not in str(error):
+    if type(error) not in (EOFError, ValueError) or not any(message in str(error) for message in _MESSAGES):
         return None
     command = f"find {shlex.quote(str(Path(__file__).parent.parent))} -name '*.pyc' -delete"
     return f"Files that Python compiled are damaged, as a full disk leaves them. Delete them: {command}"

@@ -22,6 +22,7 @@ def _run(cache: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.interpreter
+@pytest.mark.parametrize("length", [16, 999, 1000, 1001])
 @pytest.mark.parametrize(
     ("damaged", "words", "code"),
     [
@@ -30,11 +31,13 @@ def _run(cache: Path, *words: str) -> subprocess.CompletedProcess[str]:
     ],
     ids=["command", "training"],
 )
-def test_damaged_bytecode_is_told_with_what_to_do(tmp_path: Path, damaged: str, words: tuple[str, ...], code: int) -> None:
+def test_damaged_bytecode_is_told_with_what_to_do(
+    tmp_path: Path, damaged: str, words: tuple[str, ...], code: int, length: int
+) -> None:
     cache = tmp_path / "cache"
     assert _run(cache, *words).returncode == 0
     (file,) = cache.rglob(f"gputop/{damaged}.*.pyc")
-    file.write_bytes(file.read_bytes()[:1000])
+    file.write_bytes(file.read_bytes()[:length])
     done = _run(cache, *words)
     assert done.returncode == code
     assert done.stderr.count("\n") == 1
