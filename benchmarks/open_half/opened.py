@@ -426,8 +426,8 @@ PROGRAMS: tuple[Program, ...] = (
     # PPO: the reward's deviation is computed anew in each step of the environment, from a list of all rewards so far. Printed:
     # the seconds between two lines grow. py-spy: numpy.std.
     Program(_case("forklift-paths", ("E10",)), with_python("forklift_paths")),
-    # The bash script sets RANK and LOCAL_RANK but not WORLD_SIZE: each process trains all of it alone. ps: two processes, no
-    # launcher and no WORLD_SIZE in their environment, and no connection between them.
+    # The bash script sets RANK and LOCAL_RANK but not WORLD_SIZE, so each process trains alone, on all of the data. ps: two
+    # processes without a launcher, without WORLD_SIZE in their environment, and without a connection between them.
     Program(_case("tyre-treads", ("A18",), acceptable=("A01", "C03", "C05")), ("bash", "tyre_treads.sh"), 2),
     # The manifest is sorted by duration and cut in halves: rank 1 has all long utterances, and rank 0 waits for it in each
     # backward.

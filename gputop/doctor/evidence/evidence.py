@@ -137,7 +137,7 @@ class Evidence:
                     self._levels.setdefault(key, Levels()).extend(points.steps, points.values)
                     if points.run_id in untracked:
                         self._paces.setdefault(key, Paces()).extend(points.steps, points.times)
-                    elif points.rank == 0 and points.metric == STEP_TIME:  # one a look is enough for hours
+                    elif points.rank == 0 and points.metric == STEP_TIME:  # the last of each look is enough
                         self._paces.setdefault(key, Paces()).extend(points.steps[-1:], points.times[-1:])
             except Exception as error:  # noqa: BLE001 - one metric takes none of the others with it
                 self._lost("a metric", error)

@@ -283,7 +283,7 @@ def test_a03_warns_of_a_data_parallel_that_the_mask_leaves_one_gpu():
     assert "nn.DataParallel was given 1 device" in [fact.text for fact in finding.evidence]
     assert play(lambda second: masked(second, others=(1, 2, 3)), 40)[-1] == (), "the others are taken"
     alone = last_verdict(lambda second: masked(second, HeldModels(("Net",))))
-    assert (alone.id, alone.severity) == ("A03", "info"), "without DataParallel, the mask is only worth a remark"
+    assert (alone.id, alone.severity) == ("A03", "info"), "without DataParallel, the mask is for information only"
 
 
 @pytest.mark.parametrize("is_tracked", [True, False], ids=["tracked", "by its variables"])

@@ -106,8 +106,7 @@ def _by_losses(evidence: Evidence, group: RankGroup) -> Judgement:
         return Suspicion(_far_above(group, far, highest, training), HOLD_S)
     scores = [course for course in evaluations if is_score(course)]
     untrained = start if highest <= RISES_MAX * start else highest
-    worst = max((course.lowest for course in evaluations if _is_loss(course)), default=0.0)
-    times = FEW_TIMES_MIN if worst >= MUCH_WORSE * untrained else FAR_TIMES_MIN
+    times = FEW_TIMES_MIN if any(_is_much_worse(course, untrained) for course in evaluations) else FAR_TIMES_MIN
     if now > LEARNED * start or not all(is_guessing(score, untrained, times) for score in scores):
         return None
     above = next((course for course in evaluations if _is_no_better(course, untrained, bool(scores))), None)
@@ -234,6 +233,10 @@ def _is_loss(course: Course) -> bool:
     return not _LOSSES.isdisjoint(words_of(course.name))
 
 
+def _is_much_worse(course: Course, untrained: float) -> bool:
+    return _is_loss(course) and course.lowest >= MUCH_WORSE * untrained
+
+
 def _differ_in_factor(evidence: Evidence, group: RankGroup, evaluations: Sequence[Course]) -> bool:
     """Return whether the errors of the evaluation are different multiples of the training's, and thus no sums of as many."""
     trained = {measure_of(item.name): item.means[-1] for item in courses(evidence, group, is_a_training_error)}
@@ -258,7 +261,7 @@ def _is_no_better(course: Course, untrained: float, confirmed: bool) -> bool:
     """Return whether a loss was never better than at first; ``confirmed``: whether scores are no better than guessing."""
     if not _is_loss(course) or len(course.means) < 2:
         return False
-    if confirmed and course.lowest >= MUCH_WORSE * untrained:
+    if confirmed and _is_much_worse(course, untrained):
         return course.values >= FEW_TIMES_MIN
     if course.values < FAR_TIMES_MIN:
         return False
