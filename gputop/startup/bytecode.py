@@ -1,6 +1,7 @@
 """Says what to do about damaged bytecode of gputop: Python may leave it truncated where a disk is full, and never repairs it.
 
-(CPython's gh-126606; a loss of power does the same. Python 3.13.1 no longer writes such files, but still fails on them.)
+That is CPython's gh-126606, fixed in newer releases from 3.12 on. A loss of power may do the same. All releases fail on such
+files.
 """
 
 from __future__ import annotations

@@ -56,8 +56,8 @@ NO_BETTER, ALONE = 0.95, 2.0
 """A loss of evaluations that is never below so many times that of the untrained model is no better than at first; the second,
 from the second evaluation on, where no score such as an accuracy confirms it (our choice)."""
 FACTOR = 3.0
-"""Or two errors of the evaluation, such as a squared and an absolute one, are multiples of the training's that differ by this
-factor: those of sums are equal (our choice)."""
+"""Or the errors of the evaluation, such as a squared and an absolute one, are multiples of the training's that differ by this
+factor, and at least ``MUCH_WORSE``: those of sums are equal, and one that is a mean is no multiple (our choice)."""
 MUCH_WORSE, FEW_TIMES_MIN = 10.0, 4
 """Beside scores that are those of guessing, so few evaluations are enough if each loss is so many times that of the untrained
 model (our choice): the averages of a batch norm may lag for an epoch or two."""
@@ -202,7 +202,8 @@ J05 = Rule(
         "0, 1 and 100 do not count, nor what is called the best or a target",
         f"or the loss of {FAR_TIMES_MIN} evaluations was always {FAR:.0f} times the highest training loss, and its second half "
         f"is {STAYS:.0%} of the first or more, or {JUMPS_MIN} of them are {JUMPS:g} times the one before (possible)",
-        f"or two of its errors, each with its counterpart in the training, are multiples of it that differ by {FACTOR:g} times",
+        f"or each of its errors is at least {MUCH_WORSE:.0f} times its counterpart in the training, and one of these factors is "
+        f"{FACTOR:g} times another (possible)",
         f"or the training loss has fallen to {LEARNED:.0%}, and the loss of {FAR_TIMES_MIN} evaluations neither fell by "
         f"{1 - HARDLY_LESS:.0%} nor was below the training loss of the untrained model, while each score stayed below "
         f"{BY_CHANCE:g} times that of guessing, and {GUESS_MAX:g}; without a score, the loss must be {ALONE:g} times that "
@@ -245,7 +246,7 @@ def _differ_in_factor(evidence: Evidence, group: RankGroup, evaluations: Sequenc
         for course in evaluations
         if not is_score(course) and (own := trained.get(measure_of(course.name), 0.0)) > 0
     ]
-    return len(factors) > 1 and max(factors) >= FACTOR * min(factors)
+    return len(factors) > 1 and min(factors) >= MUCH_WORSE and max(factors) >= FACTOR * min(factors)
 
 
 def _stays_far(course: Course, highest: float, is_no_sum: bool) -> bool:

@@ -197,14 +197,20 @@ def test_a_loss_far_above_the_training_that_goes_up_and_down_is_no_sum(
     assert not found or "times the training loss" in said["J05"].title
 
 
-@pytest.mark.parametrize(("factor", "found"), [(2000.0, True), (40.0, False)], ids=["of another scale", "sums"])
-def test_errors_that_are_different_multiples_of_the_training_s_are_no_sums(factor: float, found: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("squared", "absolute", "found"),
+    [(4e6, 2000.0, True), (2e4, 2e4, False), (2e4, 1.0, False), (2e4, -5.0, False)],
+    ids=["of another scale", "sums", "a sum and a mean", "a sum, and one below zero"],
+)
+def test_errors_that_are_different_multiples_of_the_training_s_are_no_sums(
+    squared: float, absolute: float, found: bool, tmp_path: Path
+) -> None:
     """Keras: loss is the squared error, and mae the absolute one. Inputs that are not scaled make the former far larger."""
     log = tmp_path / "train.log"
     lines = []
     for at in range(24):
         loss = 16 * (0.01 + math.exp(-at / 3))
-        errors = f"loss: {loss:.4f} - mae: {loss**0.5:.4f} - val_loss: {factor**2 * loss:.4f} - val_mae: "
-        lines.append(f"225/225 - 4s - {errors}{(factor if found else factor**2) * loss**0.5:.4f}")
+        errors = f"loss: {loss:.4f} - mae: {loss**0.5:.4f} - val_loss: {squared * loss:.4f} - val_mae: "
+        lines.append(f"225/225 - 4s - {errors}{absolute * loss**0.5:.4f}")
     log.write_text("\n".join(lines) + "\n")
     assert ("J05" in {item.id for item in explain_logs([str(log)])[0]}) is found
