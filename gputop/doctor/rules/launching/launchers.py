@@ -316,10 +316,8 @@ def _cause(numbered: bool, of_one: bool, launched: _LaunchNumber | None) -> str:
 
 
 def _numbered(copies: Sequence[_Copy]) -> _Numbers | None:
-    """Return the numbers of the processes if each has a LOCAL_RANK, or RANK, of its own, and none a WORLD_SIZE above 1."""
+    """Return the numbers of the processes if each has a LOCAL_RANK, or RANK, of its own."""
     given = [copy.process.environment for copy in copies if copy.process.environment is not None]
-    if any((item.world_size or 1) > 1 for item in given):
-        return None
     for name, numbers in (("LOCAL_RANK", [item.local_rank for item in given]), ("RANK", [item.rank for item in given])):
         known = {number for number in numbers if number is not None}
         if len(known) == len(copies):

@@ -202,8 +202,8 @@ J05 = Rule(
         "0, 1 and 100 do not count, nor what is called the best or a target",
         f"or the loss of {FAR_TIMES_MIN} evaluations was always {FAR:.0f} times the highest training loss, and its second half "
         f"is {STAYS:.0%} of the first or more, or {JUMPS_MIN} of them are {JUMPS:g} times the one before (possible)",
-        f"or each of its errors is at least {MUCH_WORSE:.0f} times its counterpart in the training, and one of these factors is "
-        f"{FACTOR:g} times another (possible)",
+        f"or each of its errors is at least {MUCH_WORSE:.0f} times its counterpart in the training, and one of these factors "
+        f"is {FACTOR:g} times another (possible)",
         f"or the training loss has fallen to {LEARNED:.0%}, and the loss of {FAR_TIMES_MIN} evaluations neither fell by "
         f"{1 - HARDLY_LESS:.0%} nor was below the training loss of the untrained model, while each score stayed below "
         f"{BY_CHANCE:g} times that of guessing, and {GUESS_MAX:g}; without a score, the loss must be {ALONE:g} times that "
@@ -241,11 +241,7 @@ def _is_much_worse(course: Course, untrained: float) -> bool:
 def _differ_in_factor(evidence: Evidence, group: RankGroup, evaluations: Sequence[Course]) -> bool:
     """Return whether the errors of the evaluation are different multiples of the training's, and thus no sums of as many."""
     trained = {measure_of(item.name): item.means[-1] for item in courses(evidence, group, is_a_training_error)}
-    factors = [
-        course.means[-1] / own
-        for course in evaluations
-        if not is_score(course) and (own := trained.get(measure_of(course.name), 0.0)) > 0
-    ]
+    factors = [course.means[-1] / own for course in evaluations if (own := trained.get(measure_of(course.name), 0.0)) > 0]
     return len(factors) > 1 and min(factors) >= MUCH_WORSE and max(factors) >= FACTOR * min(factors)
 
 

@@ -403,6 +403,12 @@ def test_the_loss_of_an_epoch_that_creeps_upwards_may_be_that_of_a_harder_task(
     assert _told_by_log(tmp_path, lines) == [("J02", confidence)]
 
 
+def test_losses_within_an_epoch_that_creep_upwards_are_no_harder_task(tmp_path: Path) -> None:
+    losses = [0.3 * 0.5**at + 0.02 for at in range(6)] + [0.025 * 1.11**at for at in range(38)]
+    lines = [f"epoch {at // 10} step {at} loss {loss:.4f}" for at, loss in enumerate(losses)]
+    assert _told_by_log(tmp_path, lines) == [("J02", "likely")]
+
+
 @pytest.mark.parametrize(("turns", "confidence"), [(True, "possible"), (False, "likely")])
 def test_a_loss_that_comes_back_to_its_lowest_does_not_grow(tmp_path: Path, turns: bool, confidence: str) -> None:
     """Tasks that take turns: what is printed is the loss of one after the other."""

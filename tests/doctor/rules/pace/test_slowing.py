@@ -10,6 +10,7 @@ import pytest
 
 from gputop.doctor.evidence.paces import Paces
 from gputop.doctor.printed import judge
+from gputop.doctor.roots import sort_key
 from gputop.doctor.rules.pace import slowing
 from gputop.jobs.output.printed_log import printed_run
 from gputop.levels import Stretch
@@ -56,9 +57,20 @@ def test_work_between_the_steps_that_takes_longer_and_longer_is_possible() -> No
     ]
 
 
-@pytest.mark.parametrize("scene", [scenes.rollouts_stay, scenes.rollouts_are_slower_since_then])
+@pytest.mark.parametrize(
+    "scene", [scenes.rollouts_stay, scenes.rollouts_are_slower_since_then, scenes.hardly_any_pauses, scenes.more_to_roll_out]
+)
 def test_pauses_that_stay_as_long_or_are_longer_since_a_change_say_nothing(scene: Scene) -> None:
     assert told(scene) is None
+
+
+def test_pauses_of_half_a_minute_say_nothing_yet() -> None:
+    assert told(scenes.rollouts_grow, 48) is None
+
+
+def test_what_grows_stands_before_what_is_regular() -> None:
+    grows = told(scenes.rollouts_grow)
+    assert sort_key(grows) < sort_key(replace(grows, id="E07")), "pauses that grow are also regular"
 
 
 def test_own_work_that_takes_longer_and_longer_is_why_the_steps_pass_there() -> None:

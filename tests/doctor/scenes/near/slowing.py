@@ -92,9 +92,9 @@ def crowded(forward_s: Callable[[float], float]) -> Scene:
     return run_with(CALM["loss"], step_s=whole, **{name: part(own_s) for name, own_s in parts.items()})  # type: ignore[arg-type]
 
 
-def with_pauses(step_at: Callable[[int], float]) -> Scene:
-    """A run of quick steps with other work between them: at each second it has come to this step."""
-    quick = run_at(lambda rank, step: 0.02, phase__data=lambda rank, step: 0.001)
+def with_pauses(step_at: Callable[[int], float], step_s: float = 0.02) -> Scene:
+    """A run of such steps with other work between them: at each second it has come to this step."""
+    quick = run_at(lambda rank, step: step_s, phase__data=lambda rank, step: 0.001)
 
     def scene(second: int) -> Snapshot:
         shot = quick(second)
@@ -112,8 +112,10 @@ def with_pauses(step_at: Callable[[int], float]) -> Scene:
 
 
 rollouts_grow = with_pauses(lambda second: 600 * math.log(1 + (second + 1) / 30))
+hardly_any_pauses = with_pauses(lambda second: 600 * math.log(1 + (second + 1) / 30), step_s=0.3)
 rollouts_stay = with_pauses(lambda second: 10.0 * second)
 rollouts_are_slower_since_then = with_pauses(lambda second: 10.0 * second if second < 60 else 600 + 5.0 * (second - 60))
+more_to_roll_out = working(rollouts_grow, *([[at, at, 1000, 4096 * (1 + at // 100)] for at in range(0, 1000, 100)]))
 hooks_pile_up = crowded(lambda share: 0.04 + 0.2 * share)
 PAIRS = (
     Pair("E10", "a machine that gets crowded", crowded(lambda share: 0.1), hooks_pile_up, SECONDS),
