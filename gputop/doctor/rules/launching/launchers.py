@@ -292,8 +292,8 @@ def _holds_no_wrapper(copy: _Copy) -> bool:
 
 def _world_size(copies: Sequence[_Copy]) -> Fact:
     sizes = {copy.process.world_size for copy in copies}
-    text = "is 1" if sizes == {1} else "is not set" if sizes == {None} else "is 1 or not set"
-    return Fact(f"WORLD_SIZE {text} in each of them", None if sizes == {None} else 1, "/proc/<pid>/environ")
+    text = "1 in each" if sizes == {1} else "set in none" if sizes == {None} else "1 or not set in each"
+    return Fact(f"WORLD_SIZE is {text} of them", None if sizes == {None} else 1, "/proc/<pid>/environ")
 
 
 def _cause(numbered: bool, of_one: bool, launched: _LaunchNumber | None) -> str:

@@ -339,7 +339,7 @@ def test_a18_knows_ranks_that_were_started_without_a_world_size(name: str):
 
     finding = last_verdict(unsized)
     assert (finding.id, finding.confidence) == ("A18", "likely")
-    assert [fact.text for fact in finding.evidence[1:3]] == ["WORLD_SIZE is not set in each of them", f"but {name} is 0, 1"]
+    assert [fact.text for fact in finding.evidence[1:3]] == ["WORLD_SIZE is set in none of them", f"but {name} is 0, 1"]
     assert "no WORLD_SIZE" in finding.cause
     threads = (("pt_gloo_runloop", 2),)
     assert "A18" not in ids(play(lambda second: unsized(second, threads), 20)[-1]), "arguments may say how many they are"
