@@ -118,6 +118,14 @@ class Sites:
             site = self._by_place[place] = Site(frame)
         return site
 
+    def known_here(self, caller: FrameType | None) -> Site | None:
+        """Return the same if it has run backward before, and else perhaps None; ``caller``: where the search begins."""
+        # As ``here``, without its calls: the fast path has no time for them.
+        is_library, frame = self._code.known_libraries, caller
+        while frame is not None and is_library.get(frame.f_code.co_filename):
+            frame = frame.f_back
+        return self.here(caller) if frame is None else self._by_place.get((id(frame.f_code), frame.f_lasti))
+
     def add(self, site: Site, value: Any, part: Reduced, tensor: Any, in_closure: bool, again: bool = False) -> bool:
         """Add a backward of a line; return False if it does not count.
 
@@ -140,12 +148,13 @@ class Sites:
         """Add the loss of a backward that counts."""
         self.added = site, value
         # A signal handler that raises may have interrupted ``take``: then the losses of that step are still in its sites.
-        if site.count and site in self.pending:
-            site.add(value, part)
-            return
         if site not in self.pending:
             self.pending.append(site)
-        site.begin(value, part)
+            site.begin(value, part)
+        elif site.count:
+            site.add(value, part)
+        else:
+            site.begin(value, part)
 
     def take_plain(self, values: dict[str, Any], optimizer: Any, step: int) -> bool:
         """Put the loss into ``values`` if it is the only one, with a name and no division to undo; else return False."""

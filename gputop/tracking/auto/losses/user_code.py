@@ -40,7 +40,8 @@ class UserCode:
 
     def __init__(self, torch_directory: str = "") -> None:
         self._roots = tuple(root + os.sep for root in (torch_directory, os.path.dirname(os.__file__)) if root)
-        self._library: dict[str, bool] = {}
+        self.known_libraries: dict[str, bool] = {}
+        """Of files that were met: whether each belongs to a library."""
 
     def called_through(self, path: str) -> bool:
         """Return whether a library's file whose path contains ``path`` is between this call and the user's line."""
@@ -58,7 +59,7 @@ class UserCode:
 
         ``start``: where the walk begins, to pass over calls of gputop; else the caller.
         """
-        library = self._library.get
+        library = self.known_libraries.get
         frame: FrameType | None = sys._getframe(1) if start is None else start
         for _ in range(_FRAMES_MAX):
             if frame is None:
@@ -70,7 +71,7 @@ class UserCode:
         return _nearest_library()
 
     def _learn(self, filename: str) -> bool:
-        found = self._library[filename] = self.is_library(filename)
+        found = self.known_libraries[filename] = self.is_library(filename)
         return found
 
     def is_library(self, filename: str) -> bool:

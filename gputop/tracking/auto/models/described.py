@@ -54,6 +54,8 @@ class DescribedModel:
 
     def called(self, root: Any) -> None:
         """Note a training call of an outermost wrapper. Of several around one module, the last one that was called counts."""
+        if self._root is not None and self.wrapper is not None and self._root() is root and self.wrapper() is root:
+            return
         wrapper = parts.kept(root, "_orig_mod", root)
         if self._takes_place_of(self._root, wrapper):
             self._root = weakref.ref(root)

@@ -35,8 +35,8 @@ class Several:
         ``caller``: what called backward, where the search for the user's line begins.
         """
         sites = self._sites
-        site = sites.here(caller)
-        if site not in self._usual or (site.count and site.runs_again):
+        site = sites.known_here(caller)
+        if site is None or site not in self._usual or (site.count and site.runs_again):
             return False
         sites.added = None
         if self._dispatches() or self._functions():
