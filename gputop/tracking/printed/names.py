@@ -42,10 +42,10 @@ ALSO = re.compile(
 )
 """What a line may also report: rates, norms, throughput, an agent's return, and the weight of a term, by which a loss grows."""
 EVALUATION = re.compile(
-    r"^\W*(val|valid|validation|validating|eval|evaluation|evaluating|test|testing)\b(?!\w*[_/])", re.IGNORECASE
+    r"^\W*(val|valid|validation|validating|eval|evaluation|evaluating|test|testing|dev)\b(?!\w*[_/])", re.IGNORECASE
 )
 
-_KINDS = {"v": "val", "e": "eval", "t": "test"}
+_KINDS = {"v": "val", "e": "eval", "t": "test", "d": "dev"}
 
 
 @dataclass(frozen=True, slots=True)

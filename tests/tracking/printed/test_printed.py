@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputop.tracking.printed.lines import parse
-from gputop.tracking.printed.names import Printed
+from gputop.tracking.printed.names import Printed, is_evaluation
 from gputop.tracking.printed.transcript import Transcript
 
 LINES: list[tuple[str, dict[str, float], dict[str, Any]]] = [
@@ -200,6 +200,14 @@ def test_no_text_makes_the_parser_fail(text: str) -> None:
 )
 def test_no_piece_of_a_line_makes_the_parser_fail(parts: list[str]) -> None:
     parse("".join(parts))
+
+
+@pytest.mark.parametrize("side", ["val", "valid", "validation", "eval", "evaluation", "test", "testing", "dev"])
+@pytest.mark.parametrize("line", ["epoch 3 {}: loss 0.9", "{} loss 0.9", "| {} | loss 0.9", "{}:\n  loss 0.9", "loss ({}) 0.9"])
+def test_each_word_for_a_side_is_known_wherever_it_stands(side: str, line: str) -> None:
+    for text in (line.format(side), line.format(side.capitalize())):
+        found = [dict(metrics) for _, metrics in Transcript().feed(text.encode() + b"\n")]
+        assert all(is_evaluation(name) for metrics in found for name in metrics if "loss" in name), found
 
 
 FINITE = st.floats(-1e6, 1e6).map(lambda value: float(f"{value:.6g}"))
