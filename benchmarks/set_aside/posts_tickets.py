@@ -18,8 +18,6 @@ LOGS: tuple[Case, ...] = (
     _case("chat-finetune-from-the-group-template", ("H02",), r"GPU 3|rank 3|cuda:3", _UNEXPLAINED),
     # A label that is not one of the 24 classes, on rank 1.
     _case("documents-into-folders-second-try", (ANY,), "label|class|target|index", _UNEXPLAINED),
-    # torch.cuda.set_device(rank) with the global rank: 4 to 7 on a node of four GPUs.
-    _case("pretraining-for-satellites", ("A08",), acceptable=_UNEXPLAINED),
     # The pod's /dev/shm is too small for the loader of rank 2.
     _case("field-parcels-in-the-cloud", ("D08",), acceptable=_UNEXPLAINED),
     # Another launcher on this machine holds port 29500.
@@ -39,8 +37,6 @@ LOGS: tuple[Case, ...] = (
     _case("seventy-billion-on-eight-cards", ("H05",), acceptable=("G04", "signal_killed")),
     # All three ranks use cuda:0.
     _case("optical-flow-after-the-refactoring", ("A07",), acceptable=_UNEXPLAINED),
-    # The very first collective of all four ranks times out: peer-to-peer copies do not work on this machine.
-    _case("voices-on-a-new-workstation", ("G02",), acceptable=("G01",)),
     # The last batch of rank 1 has one sample, of which BatchNorm cannot take statistics.
     _case(
         "indoor-scans-overnight",
@@ -64,8 +60,6 @@ LOGS: tuple[Case, ...] = (
     _case("alignment-stage-two", (ANY,), "CUDA_HOME|toolkit|nvcc", _UNEXPLAINED),
     # Four devices in Lightning, one task per node in Slurm.
     _case("segmentation-in-the-gpu-queue", (ANY,), "ntasks|tasks per node|(one|1) task", _UNEXPLAINED),
-    # Xid 79: the GPU of rank 1 has fallen off the bus.
-    _case("diffusion-as-a-service-unit", ("I05",), acceptable=("I04", "exception")),
     # The pod reaches its limit of 48 GiB.
     _case(
         "graph-embeddings-restart-again",
@@ -79,12 +73,8 @@ LOGS: tuple[Case, ...] = (
     _case("kidneys-in-forty-epochs", ("J01", "nan_loss")),
     # The loss stays at ln 10, and the accuracy at one in ten.
     _case("first-network-for-a-lecture", ("J03",)),
-    # The loss falls for a hundred steps and then grows a hundredfold.
-    _case("little-gpt-on-recipes", ("J02",), acceptable=("J01",)),
     # 1.9 s of each 2.0 s are waiting for data.
     _case("shoes-and-bags-at-384-pixels", ("D01", "D07"), acceptable=("D02",)),
-    # 20 of the GPU's 24 GiB belong to another process.
-    _case("depth-maps-on-a-3090", ("H03",), acceptable=("H02", "exception")),
     # A driver of CUDA 11.4 below a torch of CUDA 12.1.
     _case("protein-folding-homework", (ANY,), "driver", ("A12", "exception")),
     # torch 2.6 does not unpickle the random state that an older Trainer saved.
@@ -104,8 +94,6 @@ LOGS: tuple[Case, ...] = (
     _case("healthy-summaries-with-foreign-warnings"),
     # A few reads of the object store fail and are tried again.
     _case("healthy-reads-from-the-bucket"),
-    # Three utterances with an infinite CTC loss are left out; losses start at 600.
-    _case("healthy-letters-from-audio"),
     # The loss of a diffusion model looks flat after some epochs, while the samples become better.
     _case("healthy-flowers-by-diffusion"),
     # The loss rises with each restart of the learning rate.

@@ -137,6 +137,13 @@ MATCHING: tuple[tuple[str, str, dict[str, str]], ...] = (
         "510.75 MiB is free. Process 812 has 60.10 GiB memory in use. Including non-PyTorch memory, this process has 18.5 GiB",
         {"gpu": "0", "pid": "812", "other": "60.10 GiB"},
     ),
+    (
+        "oom_other_proc",  # torch 2.1 and 2.2 misspell the word
+        "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 344.00 MiB. GPU 0 has a total capacty of 23.69 GiB "
+        "of which 211.81 MiB is free. Process 1284 has 20.37 GiB memory in use. Including non-PyTorch memory, this process has "
+        "3.10 GiB memory in use.",
+        {"gpu": "0", "pid": "1284", "other": "20.37 GiB"},
+    ),
     ("nan_loss", "epoch 3 step 120 loss: nan lr 0.1", {}),
     ("nan_loss", "{'loss': nan, 'grad_norm': nan, 'epoch': 0.5}", {}),
     ("nan_loss", "Loss is nan, stopping training", {}),

@@ -563,6 +563,21 @@ def test_a_watchdog_names_the_rank_that_did_not_come() -> None:
     assert finding.title.endswith("ALLREDUCE, number 12, after 600000 ms; rank 2 did not come")
 
 
+@pytest.mark.parametrize(("number", "cause"), [(1, "G02"), (7, "G01")])
+def test_a_collective_that_all_ranks_entered_misses_none_of_them(number: int, cause: str) -> None:
+    finding = told("".join(WATCHDOG.format(rank=rank, number=number, op="ALLREDUCE") for rank in range(4))).findings[0]
+    assert (finding.id, finding.confidence) == (cause, "likely")
+    assert finding.title.startswith(f"All ranks entered ALLREDUCE number {number}")
+    assert "did not reach" not in finding.cause
+
+
+@pytest.mark.parametrize("ranks", [(1, 2, 3), (0, 1, 3), (0,)])
+def test_a_collective_that_some_ranks_may_have_missed_is_not_said_to_have_all_of_them(ranks: tuple[int, ...]) -> None:
+    finding = told("".join(WATCHDOG.format(rank=rank, number=1, op="ALLREDUCE") for rank in ranks)).findings[0]
+    assert finding.id == "G01"
+    assert "did not reach ALLREDUCE number 1" in finding.cause
+
+
 def test_watchdogs_in_different_operations_are_a_mismatch() -> None:
     text = WATCHDOG.format(rank=0, number=12, op="ALLREDUCE") + WATCHDOG.format(rank=1, number=11, op="ALLGATHER")
     finding = told(text).findings[0]

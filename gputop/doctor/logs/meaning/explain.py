@@ -249,11 +249,33 @@ def _stuck(consequences: Sequence[Observation], scans: Sequence[LogScan]) -> Fin
             evidence=tuple(facts),
             cause="The ranks did not run the same collective operations: a branch, a break or uneven data on some of them.",
         )
+    if calls and not silent and len(calls) > 1 and list(calls) == list(range(len(calls))):
+        return _all_inside(base, facts, *calls[0], len(calls))
     if silent and reports:
         facts.append(Fact(f"{words.ranks(silent)} reported no timeout", silent, "log"))
         title = f"{base.title}; {words.ranks(silent)} did not come"
         return replace(base, confidence="likely", title=title, evidence=tuple(facts))
     return replace(base, confidence="likely", evidence=tuple(facts))
+
+
+def _all_inside(base: Finding, facts: list[Fact], number: int, operation: str, ranks: int) -> Finding:
+    """Return the finding for a collective that every rank has entered and none has left: the data does not get through."""
+    which = f"{operation} number {number}"
+    facts.append(Fact(f"all {ranks} ranks timed out in it: none of them is missing", ranks, "log"))
+    first = number <= 1
+    return replace(
+        base,
+        id="G02" if first else "G01",
+        confidence="likely",
+        title=f"All ranks entered {which}, {'the first collective operation, ' if first else ''}and none got through",
+        evidence=tuple(facts),
+        cause=f"The data does not get through, and no rank is missing: {'peer-to-peer copies' if first else 'a link'} between "
+        "GPUs, or the network between hosts, is at fault.",
+        fix="NCCL_P2P_DISABLE=1 torchrun ...  # if this works: a newer driver; iommu=pt on the kernel command line; ACS off\n"
+        "NCCL_DEBUG=INFO NCCL_SOCKET_IFNAME=eth0 torchrun ...  # several hosts: the interface that they share\n"
+        "nvidia-smi topo -p2p r; sudo dmesg | grep -i -E 'xid|nvlink'",
+        refuted_by="A rank whose output is not in these logs reported no timeout, or other operations: then it is missing.",
+    )
 
 
 def _upper(text: str) -> str:

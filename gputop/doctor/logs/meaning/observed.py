@@ -75,7 +75,9 @@ def _of_xid(seen: Observation, finding: Finding) -> Finding:
     address = xids.pci_address(seen.groups["pci"])
     meaning = xids.meaning_of(int(seen.groups["xid"]), address, f"python {SCRIPT_UNKNOWN}")
     title = f"The driver reported {meaning.short} (GPU at {address})"
-    return replace(finding, title=title, cause=meaning.cause, fix=meaning.fix, refuted_by=meaning.refuted_by)
+    return replace(
+        finding, id=meaning.cause_id, title=title, cause=meaning.cause, fix=meaning.fix, refuted_by=meaning.refuted_by
+    )
 
 
 def quote(seen: Observation) -> str:

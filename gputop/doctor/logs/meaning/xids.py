@@ -50,6 +50,8 @@ class Meaning(NamedTuple):
     cause: str
     fix: str
     refuted_by: str
+    cause_id: str
+    """Of the cause: I05 if the GPU is lost, else I04."""
 
 
 def meaning_of(xid: int, index: object, command: str) -> Meaning:
@@ -61,6 +63,7 @@ def meaning_of(xid: int, index: object, command: str) -> Meaning:
             "The driver reported an error of the GPU, of its links, or of a kernel that ran on it.",
             _UNKNOWN_FIX.format(xid=xid),
             "NVIDIA's catalog says that this Xid is not an error.",
+            "I04",
         )
     software = kind == APPLICATION
     return Meaning(
@@ -75,6 +78,7 @@ def meaning_of(xid: int, index: object, command: str) -> Meaning:
         "The error was reported for a job that was being killed."
         if software
         else "It was reported while somebody reset the GPU or restarted the driver on purpose, and none has come since.",
+        "I05" if kind == "bus" else "I04",
     )
 
 

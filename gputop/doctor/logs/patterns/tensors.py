@@ -117,8 +117,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "oom_other_proc",
         "H03",
         "memory in use",
-        r"GPU (?P<gpu>\d+) has a total capacity of (?P<total>\d+(?:\.\d+)? \w+) of which (?P<free>\d+(?:\.\d+)? \w+) is free\. "
-        r"Process (?P<pid>\d+) has (?P<other>\d+(?:\.\d+)? \w+) memory in use"
+        r"GPU (?P<gpu>\d+) has a total capaci?ty of (?P<total>\d+(?:\.\d+)? \w+) of which "
+        r"(?P<free>\d+(?:\.\d+)? \w+) is free\. Process (?P<pid>\d+) has (?P<other>\d+(?:\.\d+)? \w+) memory in use"
         r"(?:(?P<between>.{0,400}?)allocated memory (?P<allocated>\d+(?:\.\d+)? \w+) is allocated by PyTorch)?",
         "GPU {gpu} is full, and process {pid} holds {other} of it",
         "GPU {gpu} had {free} free of {total}, while another process, {pid}, held {other}.",
@@ -130,7 +130,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "H02",
         "out of memory",
         r"(?:CUDA|HIP|XPU) out of memory\. Tried to allocate (?P<size>[\d.]+ \w+)\.? ?\(?GPU (?P<gpu>\d+)"
-        r"(?: has a total capacity of |; )"
+        r"(?: has a total capaci?ty of |; )"
         r"(?P<total>[\d.]+ \w+)(?: of which (?P<free>[\d.]+ \w+) is free| total capacity; "
         r".{0,200}?(?P<free_old>\b[\d.]{1,12} \w+) free)?(?:.{0,400}?this process has (?P<own>[\d.]+ \w+) memory in use)?"
         r"(?:.{0,400}?(?P<reserved>\b[\d.]{1,12} \w+) is reserved by PyTorch but)?",

@@ -25,6 +25,10 @@ from gputop.snapshot import Rank
 
 NEWEST = 20
 """The median of this many newest losses is the current loss: a spike of a few steps does not change it."""
+FEW = 80
+RISES_MIN = 6
+"""Of fewer than ``FEW`` losses, the newest ones that only rise are the current ones, if they are at least so many: more would
+reach back to the beginning, and noise seldom rises so often in a row (our choice)."""
 GROWN_FROM_BEST = 3.0
 GROWN_FROM_START = 1.5
 BACK_AT_START = 0.9
@@ -69,12 +73,10 @@ def loss_grows(evidence: Evidence, group: RankGroup) -> Judgement:
         evidence.series(logged.run_id(group), rank.rank, name),
     )
     stretches = levels.stretches
-    if len(stretches) < STRETCHES_MIN or len(series) < NEWEST or levels.lowest <= 0:
+    newest = _newest(series.values)
+    if len(stretches) < STRETCHES_MIN or newest is None or levels.lowest <= 0:
         return None
     start, best = stretches[0], min(stretches, key=lambda stretch: stretch.mean)
-    newest = [value for value in series.values[-NEWEST:] if math.isfinite(value)]
-    if len(newest) < NEWEST:
-        return None
     now = statistics.median(newest)
     began = max(start.mean, units.mean([stretch.mean for stretch in stretches[:BEGIN]]))
     if now < GROWN_FROM_BEST * best.mean or now < BACK_AT_START * began:
@@ -98,7 +100,7 @@ def loss_grows(evidence: Evidence, group: RankGroup) -> Judgement:
     )
     where = f"{logged.source(group)}: {name}"
     facts = [
-        Fact(f"the median of the newest {NEWEST} losses is {units.metric(now)}", now, where),
+        Fact(f"the median of the newest {len(newest)} losses is {units.metric(now)}", now, where),
         Fact(
             f"about {units.metric(start.mean)} at step {units.count(start.step)}, where it began",
             start.mean,
@@ -133,7 +135,8 @@ J02 = Rule(
     needs=("journal: loss since the run began, else its files or output",),
     every_s=RARELY_S,
     threshold=(
-        f"the median of the newest {NEWEST} losses is {GROWN_FROM_BEST:g} times the lowest average and {EXPLODED:g} times the "
+        f"the median of the newest {NEWEST} losses (of fewer than {FEW}, of the newest {RISES_MIN}, if those only rise) is "
+        f"{GROWN_FROM_BEST:g} times the lowest average and {EXPLODED:g} times the "
         f"first, or {GROWN_FROM_START:g} times the first after the run had learned; of the mean of the first {BEGIN}, "
         "if that is higher",
         f"this is likely, unless the model is called without gradients between {ACTS_SHARE:.0%} of the steps, as in "
@@ -157,6 +160,18 @@ J02 = Rule(
     fix="Clip the gradients, lower the learning rate or lengthen the warm-up, and continue from an earlier checkpoint.",
     judge=loss_grows,
 )
+
+
+def _newest(values: Sequence[float]) -> list[float] | None:
+    """Return the losses whose median is the current one; None if there are too few."""
+    if len(values) < FEW and _only_rise(values[-RISES_MIN:]):
+        return list(values[-RISES_MIN:])
+    newest = [value for value in values[-NEWEST:] if math.isfinite(value)]
+    return newest if len(newest) == NEWEST else None
+
+
+def _only_rise(values: Sequence[float]) -> bool:
+    return len(values) == RISES_MIN and all(before < after < math.inf for before, after in itertools.pairwise(values))
 
 
 def _acts_between_steps(evidence: Evidence, group: RankGroup, rank: Rank) -> bool:

@@ -112,6 +112,28 @@ def test_a_loss_that_grows_while_the_model_acts_between_its_steps_is_only_possib
         assert finding.confidence == confidence
 
 
+RISING = (10.9, 8.4, 7.3, 6.9, 6.7, 6.9, 7.6, 8.3, 9.9, 12.4, 15.9, 21.7, 30.2, 44.8, 61.3, 88.9, 127.4, 171.8, 230.6, 311.2)
+
+
+@pytest.mark.parametrize(
+    ("losses", "confidence"),
+    [
+        (RISING, "likely"),
+        (RISING[:-6], None),  # not yet three times its lowest
+        ((*RISING[:-2], 7.0, 6.8), None),
+        ((*RISING[:6], 200.0, 180.0, 90.0, 30.0, 12.0, 9.0, 8.0, 7.5, 7.2, 7.0, 6.9, 6.8), None),
+    ],
+)
+def test_a_short_course_that_only_rises_is_judged_by_its_end(
+    losses: tuple[float, ...], confidence: str | None, tmp_path: Path
+) -> None:
+    """The median of the newest 20 of 20 losses is that of the whole run."""
+    log = tmp_path / "train.log"
+    log.write_text("".join(f"iter {20 * at}: loss {loss:.4f}, time 151.33ms\n" for at, loss in enumerate(losses)))
+    found = [item.confidence for item in explain_logs([str(log)])[0] if item.id == "J02"]
+    assert found == ([confidence] if confidence else [])
+
+
 @pytest.mark.parametrize(("twin", "confidence"), [(True, "possible"), (False, "likely")])
 def test_a_loss_that_grows_beside_a_teacher_is_only_possible(twin: bool, confidence: str) -> None:
     """The loss of a momentum contrast rises while its queue fills."""
