@@ -255,6 +255,15 @@ def weights_that_were_good_already(second: int) -> Snapshot:
     return tracked.single(second, {}, metrics=metrics)
 
 
+def two_tasks_with_unlike_losses(second: int) -> Snapshot:
+    """Batches of two tasks take turns: one loss is about 0.4, the other about 2.9."""
+    metrics: tracked.Metrics = {
+        **tracked.CALM,
+        "loss": lambda r, s: (2.9 if s // 40 % 2 else 0.4) - s * 0.0002 + ((s * 7 + r) % 11) * 0.01,
+    }
+    return tracked.ddp(second, 4, metrics=metrics)
+
+
 SCENES: dict[str, Scene] = {
     build.__name__.replace("_", "-"): build
     for build in (
@@ -277,6 +286,7 @@ SCENES: dict[str, Scene] = {
         sixteen_batches_a_step,
         students_on_mig_instances,
         weights_that_were_good_already,
+        two_tasks_with_unlike_losses,
     )
 }
 IN_THE_JOURNAL = ("workers-start-anew-each-epoch", "logs-fourteen-values-each-step", "rank-three-alone-is-nan")
@@ -319,4 +329,6 @@ CASES: tuple[Case, ...] = (
     _case("students-on-mig-instances"),
     # Nothing to gain, and nothing wrong.
     _case("weights-that-were-good-already"),
+    # Two levels in turns are no growth.
+    _case("two-tasks-with-unlike-losses"),
 )

@@ -223,15 +223,6 @@ def coordinator_without_a_gpu(second: int) -> Snapshot:
     return scene(second, devices, (head, *learners))
 
 
-def two_tasks_with_unlike_losses(second: int) -> Snapshot:
-    """Batches of two tasks take turns: one loss is about 0.4, the other about 2.9."""
-    metrics: tracked.Metrics = {
-        **tracked.CALM,
-        "loss": lambda r, s: (2.9 if s // 40 % 2 else 0.4) - s * 0.0002 + ((s * 7 + r) % 11) * 0.01,
-    }
-    return tracked.ddp(second, 4, metrics=metrics)
-
-
 def clients_of_a_federation(second: int) -> Snapshot:
     """Four simulated sites on four cards: each trains for ten seconds, and waits for the round of the others."""
     turn = second // 10 % 4
@@ -291,7 +282,6 @@ SCENES: dict[str, Scene] = {
         two_processes_on_six_cards,
         queue_of_short_jobs,
         coordinator_without_a_gpu,
-        two_tasks_with_unlike_losses,
         clients_of_a_federation,
         desktop_beside_the_training,
         goes_on_after_a_jump,
@@ -329,8 +319,6 @@ CASES: tuple[Case, ...] = (
     _case("queue-of-short-jobs"),
     # Rank 0 needs no card.
     _case("coordinator-without-a-gpu"),
-    # Two levels in turns are no growth.
-    _case("two-tasks-with-unlike-losses"),
     # Sites that wait for their round; each has settings of its own.
     _case("clients-of-a-federation"),
     # What draws the screen is no other job.

@@ -50,6 +50,9 @@ _CONTRASTS = re.compile(r"(?i)contrast|info_?nce|nt_?xent|moco|byol|dino|simsiam
 BACK_TO, BACK_SHARE = 1.5, 0.2
 """A loss that in this share of the newest steps is at most so many times its lowest average comes back to it, as where tasks
 take turns (our choice)."""
+RETURNS_MIN = 2
+"""So many times the averages must have come back to the lowest, from nearly as high as now, for a loss of tasks that take
+turns in longer blocks. A divergence may have one spike before it (our choice)."""
 CREEPS = 1.5
 """The loss of an epoch that is never so many times that of the epoch before creeps upwards: a script makes the task harder bit
 by bit. Steps that overshoot ruin a model within a few (our choice)."""
@@ -91,6 +94,7 @@ def loss_grows(evidence: Evidence, group: RankGroup) -> Judgement:
         or _CONTRASTS.search(name) is not None
         or gets_harder(evidence, group, rank, series)
         or _comes_back(newest, best.mean)
+        or _takes_turns(stretches, best.mean, now)
         or _creeps(series, evidence.series(logged.run_id(group), rank.rank, "epoch"))
     )
     sure = grown and not intended and not _falls_again(stretches)
@@ -146,8 +150,9 @@ J02 = Rule(
         "steps, or the loss is called contrastive",
         "nor is it likely if the run states a level, a stage or a task that has risen, and the loss grows where one begins; or "
         f"if the loss has jumped {JUMPS_MIN} times, to {JUMP:g} times what it was, and fallen to {FALLS:.0%} in between",
-        f"nor if {BACK_SHARE:.0%} of the newest {NEWEST} losses are at most {BACK_TO:g} times the lowest average, or if there "
-        f"is one for each epoch, and none since the lowest is {CREEPS:g} times the one before",
+        f"nor if {BACK_SHARE:.0%} of the newest {NEWEST} losses are at most {BACK_TO:g} times the lowest average, or the averages "
+        f"have come back to that {RETURNS_MIN} times; or if there is one for each epoch, and none since the lowest is {CREEPS:g} "
+        "times the one before",
         f"that median is {BACK_AT_START:g} times the first (possible)",
         "only for a run with a single loss, or the sum of its losses, that is always positive and is not called an objective",
     ),
@@ -210,6 +215,17 @@ def _falls_again(stretches: Sequence[Stretch]) -> bool:
 
 def _comes_back(newest: Sequence[float], best: float) -> bool:
     return sum(value <= BACK_TO * best for value in newest) >= BACK_SHARE * len(newest)
+
+
+def _takes_turns(stretches: Sequence[Stretch], best: float, now: float) -> bool:
+    """Return whether the loss has gone up and come back before, more than once."""
+    returns, is_high = 0, False
+    for stretch in stretches:
+        if stretch.mean >= now / BACK_TO:
+            is_high = True
+        elif is_high and stretch.mean <= BACK_TO * best:
+            returns, is_high = returns + 1, False
+    return returns >= RETURNS_MIN
 
 
 def _creeps(series: PointSeries, epochs: PointSeries) -> bool:

@@ -148,6 +148,16 @@ def test_a_loss_that_grows_beside_a_teacher_is_only_possible(twin: bool, confide
     assert finding.confidence == confidence
 
 
+@pytest.mark.parametrize(("blocks", "confidence"), [(5, "possible"), (1, "likely")])
+def test_a_loss_of_tasks_that_take_turns_in_long_blocks_is_only_possible(blocks: int, confidence: str, tmp_path: Path) -> None:
+    """A spike that passed says nothing about the growth after it."""
+    turn = [*(0.4 - 0.001 * step for step in range(60)), *(2.9 + 0.01 * (step % 5) for step in range(60))]
+    lines = [f"step {step} loss {loss:.4f}" for step, loss in enumerate([0.8, 0.7, 0.6, *turn * blocks])]
+    log = tmp_path / "train.log"
+    log.write_text("\n".join(lines) + "\n")
+    assert [item.confidence for item in explain_logs([str(log)])[0] if item.id == "J02"] == [confidence]
+
+
 @pytest.mark.parametrize(("name", "confidence"), [("contrastive loss", "possible"), ("loss", "likely")])
 def test_a_contrastive_loss_that_grows_is_only_possible(name: str, confidence: str, tmp_path: Path) -> None:
     """Each batch is compared with those of a queue, which begins as noise."""
