@@ -192,14 +192,24 @@ def test_no_text_makes_the_parser_fail(text: str) -> None:
         assert all(isinstance(value, float) for value in metrics.values())
 
 
-@given(
-    st.lists(
-        st.sampled_from(["loss", ":", "=", "1", ".", "e", " ", "{", "}", "'", "epoch", "/", "[", "nan", "|", "acc"]),
-        max_size=60,
-    )
-)
+PIECES = ["loss", ":", "=", "1", ".", "e", " ", "{", "}", "'", "epoch", "/", "[", "nan", "|", "acc"]
+STARTS = ["", "epoch 3 ", "INFO:root:", "[12/90] ", "  ", "Epoch 3: 50%|###  | 5/10 [00:01<00:01, 4.9it/s, ", "step 7 | "]
+SIDES = ["train", "tr", "val", "vl", "eval", "test", "dev", "held-out", "Valid", "Testing", "in-sample", "teacher", ""]
+BETWEEN = [" ", ": ", "=", " | ", "] ", " (", "_", "/", " -> "]
+MEASURES = ["loss", "acc", "WER", "perplexity", "Loss", "lr", "f1"]
+NUMBERS = ["0.5", "1", "nan", "1e-3", "12%", "0,25", "3.1 s", "0.1/0.9", "[0.1, 0.2]"]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=60))
 def test_no_piece_of_a_line_makes_the_parser_fail(parts: list[str]) -> None:
     parse("".join(parts))
+
+
+@given(st.lists(st.tuples(*map(st.sampled_from, (STARTS, SIDES, BETWEEN, MEASURES, BETWEEN, NUMBERS))), min_size=1, max_size=9))
+def test_no_line_of_a_training_makes_its_reader_fail(lines: list[tuple[str, ...]]) -> None:
+    transcript = Transcript(with_bars=True)
+    list(transcript.feed("".join(f"{''.join(line)}\n" for line in lines).encode()))
+    list(transcript.end())
 
 
 @pytest.mark.parametrize("side", ["val", "valid", "validation", "eval", "evaluation", "test", "testing", "dev"])
