@@ -19,8 +19,10 @@ def main():
     if way == "load" and rank == 1:
         load(folder)
     dist.init_process_group("gloo")  # INIT
-    if way == "branch" and rank == 1:
+    if way in ("branch", "wraps") and rank == 1:
         load(folder)
+    if way == "wraps":
+        torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 1))  # WRAPS
     dist.all_reduce(torch.zeros(1))  # FIRST
     model = torch.nn.Linear(2, 1)
     model(torch.ones(1, 2)).sum().backward()

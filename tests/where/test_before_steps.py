@@ -123,7 +123,7 @@ def launched(home: Home, tmp_path: Path) -> Iterator[Callable[[str], subprocess.
                 os.kill(pid, signal.SIGKILL)
 
 
-@pytest.mark.parametrize("way", ["load", "branch"])
+@pytest.mark.parametrize("way", ["load", "branch", "wraps"])
 def test_the_rank_that_hangs_before_its_first_step_is_named_with_its_line(
     home: Home, launched: Callable[[str], subprocess.Popen[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
@@ -132,7 +132,11 @@ def test_the_rank_that_hangs_before_its_first_step_is_named_with_its_line(
     assert not _memories(process.pid), "the launcher is no rank"
     ahead, late = found.ranks
     assert (late.state, late.source, late.line, late.function) == ("answers", "rank", LINES["LOAD"], "load")
-    call = {"load": (LINES["INIT"], "init_process_group"), "branch": (LINES["FIRST"], "all_reduce")}[way]
+    call = {
+        "load": (LINES["INIT"], "init_process_group"),
+        "branch": (LINES["FIRST"], "all_reduce"),
+        "wraps": (LINES["WRAPS"], "all_gather"),
+    }[way]
     assert (ahead.state, ahead.line, ahead.operation) == ("answers", *call)
     told = diagnosed(home, monkeypatch, late.pid)
     assert told.title == f"No first step comes: {found.verdict}"

@@ -17,6 +17,9 @@ _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 """The package gputop.tracking."""
 _COLLECTIVES_FILE = os.path.join("torch", "distributed", "distributed_c10d.py")
 _FUNCTIONAL_FILE = os.path.join("torch", "distributed", "_functional_collectives.py")
+_SET_UP_FILE = os.path.join("torch", "distributed", "utils.py")
+_SET_UP = {"_verify_param_shape_across_processes": "all_gather", "_sync_module_states": "broadcast"}
+"""What DistributedDataParallel and FSDP call when a model is wrapped, and the collective that each waits in."""
 _WRAPPERS = frozenset({"wrapper", "_wrapped", "inner"})
 """Torch's decorators around its collectives, and uninformative names."""
 _NO_COLLECTIVES = frozenset({"is_initialized", "get_rank", "get_world_size", "get_backend", "destroy_process_group"})
@@ -94,6 +97,8 @@ def _operation(calls: list[Frame]) -> str | None:
             name = call.function
             if name not in _WRAPPERS and name not in _NO_COLLECTIVES and not name.startswith("_"):
                 found = name
+        elif call.path.endswith(_SET_UP_FILE) and call.function in _SET_UP:
+            found = _SET_UP[call.function]
         elif found is not None and "torch" + os.sep not in call.path and os.sep + "contextlib.py" not in call.path:
             break
     return found

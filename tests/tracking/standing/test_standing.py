@@ -69,6 +69,20 @@ def test_the_collective_is_the_one_that_the_script_has_called() -> None:
     assert (nothing.line, nothing.function) == (None, None)
 
 
+@pytest.mark.parametrize(
+    ("function", "operation"),
+    [("_verify_param_shape_across_processes", "all_gather"), ("_sync_module_states", "broadcast"), ("_to_kwargs", None)],
+)
+def test_a_rank_that_wraps_its_model_waits_for_the_others(function: str, operation: str | None) -> None:
+    calls = [
+        Frame("/x/site-packages/torch/distributed/utils.py", 284, function),
+        Frame("/x/site-packages/torch/nn/parallel/distributed.py", 1064, "__init__"),
+        Frame("/home/x/train.py", 72, "main"),
+    ]
+    found = where(calls, lambda path: "site-packages" in path)
+    assert (found.line, found.operation) == ("train.py:72", operation)
+
+
 def test_counts_that_are_not_due_are_not_shown_as_current(monkeypatch: pytest.MonkeyPatch) -> None:
     said = {"last_enqueued_collective": "15", "last_completed_collective": "14"}
     asked = []

@@ -150,9 +150,9 @@ J02 = Rule(
         "steps, or the loss is called contrastive",
         "nor is it likely if the run states a level, a stage or a task that has risen, and the loss grows where one begins; or "
         f"if the loss has jumped {JUMPS_MIN} times, to {JUMP:g} times what it was, and fallen to {FALLS:.0%} in between",
-        f"nor if {BACK_SHARE:.0%} of the newest {NEWEST} losses are at most {BACK_TO:g} times the lowest average, or the averages "
-        f"have come back to that {RETURNS_MIN} times; or if there is one for each epoch, and none since the lowest is {CREEPS:g} "
-        "times the one before",
+        f"nor if {BACK_SHARE:.0%} of the newest {NEWEST} losses are at most {BACK_TO:g} times the lowest average, or the "
+        f"averages have come back to that {RETURNS_MIN} times; or if there is one for each epoch, and none since the lowest is "
+        f"{CREEPS:g} times the one before",
         f"that median is {BACK_AT_START:g} times the first (possible)",
         "only for a run with a single loss, or the sum of its losses, that is always positive and is not called an objective",
     ),
