@@ -48,6 +48,8 @@ STEADY, STEADY_GROWTH_MIN_BYTES = 0.7, 128 << 20
 """Each eighth of a shorter span adds this share of the mean, or more: a cache that fills, or an allocator, adds less and less.
 So even a growth shows sooner, but says little about hours: gputop reports it as an information (our choice).
 """
+EACH_STEP, EACH_STEP_SPAN_MIN_S = 0.8, 50.0
+"""A leak takes nearly as much in each step: by steps, the fifths of a shorter span show that (our choice)."""
 STEADY_LEFT_MAX_S = 4 * 3600.0
 """If the machine's memory lasts for longer, report nothing (our choice)."""
 
@@ -127,9 +129,11 @@ H06 = Rule(
         f"{EVEN:.0%} of the mean of all eighths, {GROWTH_MIN_BYTES >> 20} MiB or more in total; full within {AHEAD:.0f} times "
         "the observed span, and within a day",
         f"so of the machine's memory, by each fifth of {HOST_SPAN_MIN_S:.0f} s or more: full within {HOST_AHEAD:.0f} times "
-        f"that, if what is available falls by {HOST_TAKEN_SHARE:.0%} of the growth (possible)",
-        f"or, over {STEADY_SPAN_MIN_S:.0f} s of losses, each eighth adds {STEADY:.0%} of the mean, "
-        f"{STEADY_GROWTH_MIN_BYTES >> 20} MiB or more in total, and it is full within {STEADY_LEFT_MAX_S / 3600:.0f} hours; "
+        f"that, if what is available falls by {HOST_TAKEN_SHARE:.0%} of the growth, in total or in the middle half of its "
+        "changes (possible); the time of a rank counts by its steps",
+        f"or, over {STEADY_SPAN_MIN_S:.0f} s of losses, each eighth adds {STEADY:.0%} of the mean (by known steps, each fifth "
+        f"{EACH_STEP:.0%} over {EACH_STEP_SPAN_MIN_S:.0f} s), {STEADY_GROWTH_MIN_BYTES >> 20} MiB or more in total, and it is "
+        f"full within {STEADY_LEFT_MAX_S / 3600:.0f} hours; "
         "not for an agent, nor within the first epoch seen (possible, info)",
         f"the same over {HOST_SPAN_MIN_S:.0f} s or more, by each fifth, if a list of tensors, or of what holds some, has "
         "doubled and never shrunk (possible, info)",
@@ -215,8 +219,11 @@ def _fills_the_machine(evidence: Evidence, group: RankGroup) -> Judgement:
         if began_s is None or _may_fill_up(evidence, group):
             return None
         lists = any(member.process is not None and evidence.held.grown_list(member.process) for member in group.members)
-        parts, span_s, even = (HOST_PARTS, HOST_SPAN_MIN_S, EVEN) if lists else (STEADY_PARTS, STEADY_SPAN_MIN_S, STEADY)
-        grown = _grown(evidence, group, parts, span_s, even, STEADY_GROWTH_MIN_BYTES, began_s)
+        ways = [(HOST_PARTS, HOST_SPAN_MIN_S, EVEN)] if lists else [(STEADY_PARTS, STEADY_SPAN_MIN_S, STEADY)]
+        if all(member.process is not None and evidence.memory_growth.knows_steps(member.process) for member in group.members):
+            ways.append((HOST_PARTS, EACH_STEP_SPAN_MIN_S, EACH_STEP))
+        found = (_grown(evidence, group, *way, STEADY_GROWTH_MIN_BYTES, began_s) for way in ways)
+        grown = next((item for item in found if item), [])
         left_s = _left_s(evidence, grown, host.memory_available_bytes)
         left_s = left_s if left_s is not None and left_s <= STEADY_LEFT_MAX_S else None
     if left_s is None:
@@ -268,7 +275,7 @@ def _grown(
     for member in group.members:
         if member.process is None or not _may_have_grown(evidence, member.process, HOST):
             continue
-        seen = [item for item in evidence.memory_growth.in_host(member.process) if item.step >= since_s]
+        seen = [item for item in evidence.memory_growth.in_host_by_steps(member.process) if item.step >= since_s]
         found = _parts(seen, evidence.now, parts, HOST_WARM_UP_S, span_min_s)
         slope = _even_growth(found.means, found.span_s, even, least_bytes) if found is not None else None
         if found is not None and slope is not None:
@@ -283,10 +290,22 @@ def _left_s(evidence: Evidence, grown: Sequence[_InHost], available_bytes: float
     span_s = min(course.span_s for *_, course in grown)
     slope = sum(rate for _, rate, _ in grown)
     available = evidence.memory_growth.available
-    before = [item.mean for item in available if item.step <= evidence.now - span_s]
-    if not before or before[-1] - available[-1].mean < HOST_TAKEN_SHARE * slope * span_s:
+    before = [item for item in available if item.step <= evidence.now - span_s]
+    if not before:
         return None
-    return available_bytes / slope
+    fallen = (before[-1].mean - available[-1].mean) / span_s
+    least = HOST_TAKEN_SHARE * slope
+    return available_bytes / slope if max(fallen, _usual_fall(available[len(before) - 1 :])) >= least else None
+
+
+def _usual_fall(available: Sequence[Stretch]) -> float:
+    """Return by how many bytes a second the available memory falls, without its largest and smallest changes.
+
+    Those are of other programs that begin or end: on a crowded machine, they may release as much as a leak takes.
+    """
+    falls = sorted((before.mean - after.mean) / (after.step - before.step) for before, after in itertools.pairwise(available))
+    usual = falls[len(falls) // 4 : len(falls) - len(falls) // 4]
+    return units.mean(usual) if usual else 0.0
 
 
 def _began_s(evidence: Evidence, group: RankGroup) -> float | None:

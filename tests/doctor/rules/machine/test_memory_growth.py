@@ -121,6 +121,56 @@ def test_an_even_growth_shows_sooner(scene: Scene, seconds: int, found: bool) ->
     assert all((item.severity, item.confidence) == ("info", "possible") for item in said)
 
 
+def by_the_step(*, crowded: bool = False, reports: bool = True, freed_s: tuple[int, ...] = ()) -> Scene:
+    """A tracked run that takes 0.2 MiB a step; while the machine is ``crowded``, it makes a quarter of its steps a second.
+
+    At ``freed_s``, other programs release 2 GiB each.
+    """
+    base = learning.run_with(learning.falls)
+
+    def scene(second: int) -> Snapshot:
+        shot = base(second)
+        step = 100 + sum(5 if crowded and 45 <= at < 75 else 20 for at in range(second))
+        grown = int(0.0002 * step * GIB)
+        freed = 2 * GIB * sum(second >= at for at in freed_s)
+        host = replace(shot.host, memory_available_bytes=20 * GIB - grown + freed)
+        processes = tuple(replace(process, memory_rss_bytes=4 * GIB + grown) for process in shot.processes)
+        runs = tuple(
+            replace(run, ranks=tuple(replace(rank, step=step if reports else None) for rank in run.ranks)) for run in shot.runs
+        )
+        return replace(shot, host=host, processes=processes, runs=runs)
+
+    return scene
+
+
+@pytest.mark.parametrize(
+    ("scene", "found"),
+    [
+        (by_the_step(), True),
+        (by_the_step(crowded=True), True),
+        (by_the_step(crowded=True, reports=False), False),
+        (by_the_step(freed_s=(60,)), True),
+        (by_the_step(freed_s=tuple(range(20, 120, 4))), False),
+    ],
+    ids=[
+        "even",
+        "by steps that take longer for a while",
+        "by unknown steps",
+        "another program ends",
+        "the machine gains memory",
+    ],
+)
+def test_memory_that_each_step_takes_grows_evenly_by_the_step(scene: Scene, found: bool) -> None:
+    assert any(item.id == "H06" for item in play(scene, 118)[-1]) is found
+
+
+@pytest.mark.parametrize(("reports", "seconds", "found"), [(True, 72, True), (True, 55, False), (False, 72, False)])
+def test_by_the_step_it_shows_sooner(reports: bool, seconds: int, found: bool) -> None:
+    said = [item for item in play(by_the_step(reports=reports), seconds)[-1] if item.id == "H06"]
+    assert bool(said) is found
+    assert all((item.severity, item.confidence) == ("info", "possible") for item in said)
+
+
 @pytest.mark.parametrize(
     ("scene", "seconds", "found"),
     [
