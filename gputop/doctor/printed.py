@@ -20,7 +20,8 @@ def with_printed(explanation: Explanation, printed: Sequence[Finding]) -> tuple[
     """Return the findings on a log: what ended the run, then all others, the worst and most certain first."""
     needless = {text for finding in printed for text in BY_ID[finding.id].texts}
     first = explanation.findings[: int(explanation.ended)]
-    rest = [*(item for item in explanation.findings[len(first) :] if item.id not in needless), *printed]
+    # What the run does says more than a remark of a library.
+    rest = [*printed, *(item for item in explanation.findings[len(first) :] if item.id not in needless)]
     return (*first, *sorted(rest, key=lambda item: (item.confidence == "possible", SEVERITIES.index(item.severity))))
 
 

@@ -11,7 +11,8 @@ from gputop.doctor.evidence import windows
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings.finding import Fact
-from gputop.doctor.rules.learning.evaluations import words_of
+from gputop.doctor.rules.learning.courses import courses
+from gputop.doctor.rules.learning.evaluations import is_an_evaluation, words_of
 from gputop.doctor.rules.learning.weights_stay import warms_up
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.only_loss import opposes
@@ -31,6 +32,9 @@ STEADY_SHARE = 0.01
 CHANCE_WITHIN = 0.15
 """How far the logarithm of the accuracy may be from the negative loss: they are equal where the model gives each class the same
 probability, and the loss is the cross-entropy. Classes may differ a little in size (our choice)."""
+LOSSES_MIN, EVALUATIONS_MIN, FEW_CLASSES = 24, 3, 12
+"""So many reports of a loss, each the mean of some steps, and evaluations in between are enough, whatever they count, for up to
+so many classes: more take longer to be told apart (our choice)."""
 CLASSES_MAX = 1e6
 """A smaller accuracy is no guess, but a mistake in what is logged (our choice)."""
 CHANCE_STEPS = 500
@@ -54,6 +58,10 @@ BEGAN_AT = 0.02
 _EPOCHS, _OF_EPOCHS = frozenset(("epoch", "epochs")), frozenset(("train", "training", "trainer", "current", "progress"))
 _ACCURACY = frozenset(("accuracy", "acc", "acc1", "top1"))
 _NOT_NOW = frozenset(("best", "max", "highest", "target"))
+_CAUSE = (
+    "The inputs say nothing about the labels, as they are in another order or all alike after a normalization, or no step "
+    "changes the weights."
+)
 _FIX = """\
 for x, y in loader: print(x[0], y[0]); break  # does the label belong to this input?
 order = rng.permutation(len(x)); x, y = x[order], y[order]  # one order for both
@@ -95,8 +103,7 @@ def guesses(evidence: Evidence, group: RankGroup, rank: Rank, name: str, series:
             Fact(f"{name} stays at {units.metric(loss)}: e^-{units.metric(loss)} is {math.exp(-loss):.1%}", loss, where),
             Fact(f"{accuracy} is {share:.1%} on average", share, where),
         ],
-        "The inputs say nothing about the labels, as they are in another order or all alike after a normalization, or no step "
-        "changes the weights.",
+        _CAUSE,
         _FIX,
         "The task is so hard that learning begins later.",
     )
@@ -143,13 +150,49 @@ def stays_at_chance(evidence: Evidence, group: RankGroup, rank: Rank, name: str,
                 where,
             ),
         ],
-        "The inputs say nothing about the labels, as they are in another order or all alike after a normalization, or no step "
-        "changes the weights.",
+        _CAUSE,
         _FIX,
         "The task is so hard that learning begins later, or the loss is not the cross-entropy of so many classes, such as that "
         "of a language model.",
     )
     return Suspicion(finding, 10.0)
+
+
+def evaluated_at_chance(evidence: Evidence, group: RankGroup, rank: Rank, name: str, series: PointSeries) -> Judgement:
+    """J03: the loss stays at that of equal probabilities, and every evaluation finds an accuracy of chance."""
+    if len(series) < LOSSES_MIN or series.steps[0] > SEEN_FROM or opposes(name) or warms_up(evidence, group, rank):
+        return None
+    scores = courses(evidence, group, lambda item: is_an_evaluation(item) and bool(words_of(item) & _ACCURACY))
+    loss = _steady(series.values)
+    if loss is None or not math.log(2) - CHANCE_WITHIN <= loss <= math.log(FEW_CLASSES) + CHANCE_WITHIN or not scores:
+        return None
+    for score in scores:
+        limits = (_share((score.lowest,)), _share((score.highest,)))
+        if score.values < EVALUATIONS_MIN or any(
+            share is None or abs(math.log(share) + loss) > CHANCE_WITHIN for share in limits
+        ):
+            return None
+    first = scores[0]
+    finding = tracked.about(
+        group,
+        "J03",
+        "warning",
+        "possible",
+        f"After {first.values} evaluations, the model does no better than a guess among {math.exp(loss):.0f} classes",
+        [
+            Fact(
+                f"{name} stays at {units.metric(loss)} in {units.count(len(series))} reports: e^-{units.metric(loss)} is "
+                f"{math.exp(-loss):.1%}",
+                loss,
+                f"{logged.source(group)}: {name}",
+            ),
+            Fact(f"{first.name} is {units.metric(first.lowest)} to {units.metric(first.highest)}", first.highest, first.source),
+        ],
+        _CAUSE,
+        _FIX,
+        "The task is so hard that learning begins later.",
+    )
+    return Suspicion(finding, 5.0)
 
 
 def _mean_of(stretches: Sequence[Stretch]) -> float:

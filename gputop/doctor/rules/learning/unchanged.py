@@ -20,6 +20,10 @@ from gputop.doctor.rules.learning.guessing import (
     CHANCE_STEPS,
     CHANCE_WITHIN,
     EPOCHS_MIN,
+    EVALUATIONS_MIN,
+    FEW_CLASSES,
+    LOSSES_MIN,
+    evaluated_at_chance,
     guesses,
     stays_at_chance,
 )
@@ -83,6 +87,7 @@ def _by_loss(evidence: Evidence, group: RankGroup) -> Judgement:
         return stays
     flat = (
         guesses(evidence, group, rank, name, series)
+        or evaluated_at_chance(evidence, group, rank, name, series)
         or stays_at_chance(evidence, group, rank, name, series)
         or _flat(evidence, group, rank, name, series)
         or _flat_by_epochs(evidence, group, rank, name, series)
@@ -116,6 +121,8 @@ J03 = Rule(
         f"training loss is within {BAND:.0%} of its initial value (likely)",
         f"over {EPOCHS_MIN} epochs or more the loss stays at L, from the first on, and the accuracy is e^-L, which is "
         f"that of a guess, within a factor of e^{CHANCE_WITHIN:g} (possible)",
+        f"so in {LOSSES_MIN} reports of the loss, with that accuracy in {EVALUATIONS_MIN} evaluations or more, for up to "
+        f"{FEW_CLASSES} classes (possible)",
         f"after {CHANCE_STEPS} steps ({CHANCE_STEPS * 100:,} for 1,000 classes) or {EPOCHS_MIN} epochs, the mean loss of the "
         f"second half is that of a guess among up to 12, 100, 200 or 1,000 classes, within {ABOVE:.0%} or its own error, as "
         f"soon after the start; it began within {BEGAN_WITHIN:.0%} of it (possible; info unless within {BEGAN_AT:.0%})",

@@ -109,3 +109,42 @@ def test_what_is_no_accuracy_or_no_count_of_epochs_is_left_alone(tmp_path: Path)
 def test_what_learns_or_knows_something_is_left_alone(name: str, tmp_path: Path) -> None:
     finding = judged(LEARNS[name], LINES["a line for each epoch"], tmp_path, 30)
     assert finding is None or "guess" not in finding.title
+
+
+def trainer_log(loss: Course, folder: Path, reports: int = 24, every: int = 8) -> Finding | None:
+    """What the Trainer of Transformers prints without a progress bar: no line counts steps."""
+    log, rng, lines = folder / "train.log", random.Random(5), []
+    for number in range(1, reports + 1):
+        now, share = loss(number, rng)
+        lines.append(str({"loss": f"{now:.4g}", "learning_rate": "0.0003", "epoch": f"{number * 0.0135:.4g}"}))
+        if number % every == 0:
+            lines.append(str({"eval_loss": f"{now:.4g}", "eval_accuracy": f"{share:.4g}", "epoch": f"{number * 0.0135:.4g}"}))
+    log.write_text("\n".join(lines) + "\n")
+    return next((item for item in explain_logs([str(log)])[0] if item.id == "J03"), None)
+
+
+@pytest.mark.parametrize("classes", [2, 4, 12])
+def test_a_trainer_whose_evaluations_guess_does_not_learn(classes: int, tmp_path: Path) -> None:
+    finding = trainer_log(at(math.log(classes), 1 / classes), tmp_path)
+    assert finding is not None
+    assert (finding.severity, finding.confidence) == ("warning", "possible")
+    assert finding.title == f"After 3 evaluations, the model does no better than a guess among {classes} classes"
+
+
+@pytest.mark.parametrize(
+    ("course", "reports", "every"),
+    [
+        (at(math.log(4), 0.25), 23, 7),
+        (at(math.log(4), 0.25), 24, 12),
+        (at(math.log(20), 0.05), 48, 8),
+        (at(math.log(4), 0.4), 24, 8),
+        (lambda number, rng: (math.log(4) - 0.002 * number, 0.25), 24, 8),
+        (lambda number, rng: (math.log(4), 0.25 if number < 20 else 0.35), 24, 8),
+        (lambda number, rng: (1.7 if number == 1 else math.log(4), 0.25), 24, 8),
+    ],
+    ids=[
+        *("few reports", "few evaluations", "many classes", "knows more", "falls", "knows more in the end", "began elsewhere"),
+    ],
+)
+def test_a_trainer_that_may_learn_is_left_alone(course: Course, reports: int, every: int, tmp_path: Path) -> None:
+    assert trainer_log(course, tmp_path, reports, every) is None
