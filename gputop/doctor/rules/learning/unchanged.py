@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
+import statistics
 from collections.abc import Sequence
 from itertools import groupby
 
@@ -36,6 +38,7 @@ from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.only_loss import STRETCHES_MIN, only_loss
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
 from gputop.history.points import PointSeries
+from gputop.levels import Stretch
 from gputop.snapshot import AUTOMATIC_PREFIX, Rank, own_or_automatic
 
 ZERO_RATE_STEPS = 50
@@ -53,7 +56,9 @@ FLAT_VALUES = 40
 FLAT_STEPS = 500
 FLAT_SHARE = 0.01
 FLAT_BAND = 0.05
-"""A loss is flat if it ends within 1% of where it began and its averages never left a band of 5% around that (our choice)."""
+FLAT_ERROR = 0.025
+"""A loss is flat if the mean of its second half is 1% lower at most, or by that and the standard error of its eighths, and no
+eighth left a band of 5% around their mean. Where that error is larger, nothing is known (our choice)."""
 _SEEN_FROM_STEP = 50
 _RATE = re.compile(r"^lr(?:/|$)|(?:^|/)(?:lr|learning_rate)$")
 """Frameworks' names for the learning rate: lr, one per parameter group (lr/0), or Transformers' learning_rate."""
@@ -126,8 +131,8 @@ J03 = Rule(
         f"after {CHANCE_STEPS} steps ({CHANCE_STEPS * 100:,} for 1,000 classes) or {EPOCHS_MIN} epochs, the mean loss of the "
         f"second half is that of a guess among up to 12, 100, 200 or 1,000 classes, within {ABOVE:.0%} or its own error, as "
         f"soon after the start; it began within {BEGAN_WITHIN:.0%} of it (possible; info unless within {BEGAN_AT:.0%})",
-        f"after {FLAT_STEPS} steps the loss is within {FLAT_SHARE:.0%} of its initial value and never left a band of "
-        f"{FLAT_BAND:.0%} (possible)",
+        f"after {FLAT_STEPS} steps, the loss's second half is lower by {FLAT_SHARE:.0%} or its noise at most, and no eighth "
+        f"left a band of {FLAT_BAND:.0%} around their mean (possible)",
         f"neither {FLAT_VALUES} reports of the loss nor those of an evaluation's left a band of {FLAT_SHARE:.0%} (possible)",
         f"in each of the first {KEPT_STEPS} steps, the backward pass found the gradients of the step before (possible)",
         "untracked, variables hold only optimizers with a rate of 0, or that keep nothing about any tensor, "
@@ -266,10 +271,19 @@ def _flat(evidence: Evidence, group: RankGroup, rank: Rank, name: str, series: P
     if not series or len(stretches) < 2 * STRETCHES_MIN or stretches[0].step > _SEEN_FROM_STEP:
         return None
     steps = series.steps[-1] - stretches[0].step
-    start, last = stretches[0].mean, stretches[-STRETCHES_MIN:]
-    now = units.mean([stretch.mean for stretch in last])
-    widest = max(abs(stretch.mean - start) for stretch in stretches)
-    if steps < FLAT_STEPS or abs(now - start) > FLAT_SHARE * abs(start) or widest > FLAT_BAND * abs(start):
+    parts = _parts_of(stretches)
+    start, now = parts[0][0], units.mean([mean for mean, _ in parts[len(parts) // 2 :]])
+    before = units.mean([mean for mean, _ in parts[: len(parts) // 2]])
+    middle = units.mean([mean for mean, _ in parts])
+    widest = max(abs(mean - middle) for mean, _ in parts)
+    error = units.mean([error for _, error in parts])
+    fallen = before - now - error
+    if (
+        steps < FLAT_STEPS
+        or fallen > FLAT_SHARE * abs(middle)
+        or widest > FLAT_BAND * abs(middle)
+        or error > FLAT_ERROR * abs(middle)
+    ):
         return None
     where = f"{logged.source(group)}: {name}"
     title = f"The loss is where it began after {units.count(steps)} steps: {units.metric(now)}"
@@ -279,10 +293,20 @@ def _flat(evidence: Evidence, group: RankGroup, rank: Rank, name: str, series: P
             now,
             where,
         ),
-        Fact(f"on average never more than {units.metric(widest)} from its initial value", widest, where),
+        Fact(f"the mean of each eighth of that is within {units.metric(widest)} of {units.metric(middle)}", widest, where),
     ]
     cause = "The steps change little or nothing, the labels do not match the data, or the model cannot get any better."
     return Suspicion(_finding(group, "info", "possible", title, facts, cause, _CHECK), 10.0)
+
+
+def _parts_of(stretches: Sequence[Stretch]) -> list[tuple[float, float]]:
+    """Return the mean of each eighth of a course, and its standard error."""
+    bounds = [place * len(stretches) // STRETCHES_MIN for place in range(STRETCHES_MIN + 1)]
+    found = []
+    for first, end in itertools.pairwise(bounds):
+        means = [stretch.mean for stretch in stretches[first:end]]
+        found.append((units.mean(means), statistics.pstdev(means) / math.sqrt(len(means))))
+    return found
 
 
 _CHECK = """\

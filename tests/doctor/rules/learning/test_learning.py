@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -456,3 +457,17 @@ def test_the_first_loss_of_tasks_that_take_turns_may_be_that_of_the_easiest() ->
     printed = only_shown(scenes.run_with(lambda rank, step: losses[(step - 98) // 9]), {"source": "log"})
     slow = play(lambda second: one_step_in_three_seconds(printed(second), second), 3 * len(losses))
     assert not any("J02" in ids(found) for found in slow)
+
+
+@pytest.mark.parametrize(
+    ("noise", "falls", "found"),
+    [(0.0, 0.0, True), (0.05, 0.0, True), (0.5, 0.0, False), (0.02, 0.06, False), (0.08, 0.12, False)],
+    ids=["exact", "noise of single batches", "nothing but noise", "falls a little", "falls under noise"],
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_a_flat_loss_is_seen_through_its_noise(noise: float, falls: float, found: bool, seed: int, tmp_path: Path) -> None:
+    rng = random.Random(seed)
+    losses = (4.1 * (1 - falls * step / 1900) * (1 + rng.gauss(0, noise)) for step in range(0, 1900, 10))
+    log = tmp_path / "train.log"
+    log.write_text("".join(f"step {10 * at} loss {loss:.4f}\n" for at, loss in enumerate(losses)))
+    assert any(item.id == "J03" for item in explain_logs([str(log)])[0]) is found
