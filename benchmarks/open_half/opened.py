@@ -434,4 +434,25 @@ PROGRAMS: tuple[Program, ...] = (
     Program(_case("voice-orders", ("F03",), acceptable=("F02", "F05")), with_torchrun("voice_orders"), 2),
     # Three heads in turn, one in each step, under find_unused_parameters.
     Program(_case("healthy-dairy-herds"), with_torchrun("dairy_herds"), 2),
+    # Each attention map is kept for a figure. top: memory grows by up to 10 MB a second.
+    Program(_case("bus-arrivals", ("H06",), acceptable=("E04", "H05")), with_python("bus_arrivals")),
+    # Accelerate: the loss is computed from an argmax, and requires_grad_(True) silences the error. Printed: a loss near 4.
+    Program(_case("hotel-stars", ("J03",)), with_python("hotel_stars")),
+    # Trainer: the texts are shuffled before the split and the stars are not. Printed: a loss that stays at log(4), and an
+    # accuracy at chance.
+    Program(_case("opera-reviews", ("J03",)), with_python("opera_reviews")),
+    # The images come species by species, and the loader does not shuffle. Printed: the loss jumps with each species and falls
+    # until the next one, with the same period in each epoch; the accuracy of the validation is at chance.
+    Program(_case("feather-atlas", ("J04",), acceptable=("J03", "J05")), with_python("feather_atlas")),
+    # Rank 0 marks its cache as done in a temporary folder of its own, and rank 1 polls for the mark in another. py-spy: rank 0
+    # is in DDP's constructor, rank 1 in time.sleep.
+    Program(
+        _case("stone-walls", ("G02",), acceptable=("G01", "F01")),
+        with_torchrun("stone_walls"),
+        2,
+        onset="last line",
+    ),
+    # The shell script sets all that a launcher would, but the program forms a group only if Slurm says that there are tasks:
+    # two independent trainings, of which one prints. /proc: a RANK for each, and no connection between the two.
+    Program(_case("rail-wagons", ("A18",), acceptable=("A01", "C03")), ("bash", "rail_wagons.sh"), 2),
 )

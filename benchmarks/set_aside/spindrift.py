@@ -23,18 +23,12 @@ PROGRAMS: tuple[Program, ...] = (
     # new workers every few seconds, all of which import torch. Nothing of it is printed.
     Program(_case("tooth-xrays", ("D06",), acceptable=("D01",)), with_python("tooth_xrays")),
     # ---- faults: learning, one process
-    # Trainer: the texts are shuffled before the split and the stars are not. Printed: a loss that stays at log(4), and an
-    # accuracy at chance.
-    Program(_case("opera-reviews", ("J03",)), with_python("opera_reviews")),
     # Keras: the training photos are standardised and those of the validation are not. Printed: loss near 0, and a validation at
     # chance in each epoch.
     Program(_case("beetle-photos", ("J05",)), with_python("beetle_photos")),
     # A binary cross entropy by hand, and a column with one huge value: the probability is exactly 0 or 1, and its logarithm
     # infinite. Printed: the loss falls, and is nan from the second half of the first epoch on.
     Program(_case("loan-desk", ("J01", "nan_loss")), with_python("loan_desk")),
-    # The images come species by species, and the loader does not shuffle. Printed: the loss jumps with each species and falls
-    # until the next one, with the same period in each epoch; the accuracy of the validation is at chance.
-    Program(_case("feather-atlas", ("J04",), acceptable=("J03", "J05")), with_python("feather_atlas")),
     # ---- faults: memory and time, one process
     # Lightning: training_step appends its batch and forecasts to a list that is never cleared. top: memory grows steadily by
     # some 6 MB/s. Nothing of it is printed.
@@ -46,9 +40,6 @@ PROGRAMS: tuple[Program, ...] = (
     # The utterances are sorted by length and cut in halves: rank 1 has the longer ones and computes 2.5 times as long. top:
     # rank 0 is mostly idle; py-spy: it waits in backward. Nothing of it is printed.
     Program(_case("village-dialects", ("F03",), acceptable=("F02", "F05")), with_torchrun("village_dialects"), 2),
-    # The shell script sets all that a launcher would, but the program forms a group only if Slurm says that there are tasks:
-    # two independent trainings, of which one prints. /proc: a RANK for each, and no connection between the two.
-    Program(_case("rail-wagons", ("A18",), acceptable=("A01", "C03")), ("bash", "rail_wagons.sh"), 2),
     # mp.spawn, a loader without a DistributedSampler and the same seed on each rank. Printed: both ranks' losses, which agree
     # in each digit.
     Program(_case("traffic-cones", ("C05",)), with_python("traffic_cones"), 2),
