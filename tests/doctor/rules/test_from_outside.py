@@ -18,7 +18,8 @@ from gputop.snapshot import DeviceUse, LogMatch, Snapshot, Workers
 from gputop.whereabouts.activities import Doing
 from tests.doctor.logs.samples import MATCHING
 from tests.doctor.scenes import outside as scenes
-from tests.doctor.scenes.base import Scene, play
+from tests.doctor.scenes.base import Scene, only_shown, play
+from tests.doctor.scenes.near import learning
 from tests.doctor.scenes.outside import always, taking_turns
 from tests.samples import EPOCH
 
@@ -60,6 +61,8 @@ ON_OTHER_MACHINES = ("nan_loss", "pl_notebook", "dp_imbalance")
 """Values say more of a NaN than one line; the others count in a notebook or on several real GPUs, unlike this scene."""
 OF_EVERY_RUN = ("omp1", "launch_deprecated")
 """Launchers print these whatever they start: no finding of a watched run."""
+WITHOUT_A_GPU = ("no_accelerator", "pin_no_accel")
+"""On virtual GPUs, as in this scene, everybody knows that there is no real one."""
 REMARKS = [(name, line) for name, line, _ in MATCHING if (row := pattern_of(name, line)) is not None and row[0].kind == HINT]
 
 
@@ -85,8 +88,24 @@ def test_what_a_log_says_is_said_while_its_run_is_watched(name: str, line: str, 
         )
 
     match = LogMatch(name, row[0].cause, line, "pid-4000-1", None, 0, "train.log", 3, job_state="running")
-    assert (cause in {item.id for item in play(lambda second: watched(second, match), 20)[-1]}) is (name not in OF_EVERY_RUN)
+    assert (cause in {item.id for item in play(lambda second: watched(second, match), 20)[-1]}) is (
+        name not in (*OF_EVERY_RUN, *WITHOUT_A_GPU)
+    )
     assert cause not in {item.id for item in play(watched, 20)[-1]}
+
+
+@pytest.mark.parametrize("name", WITHOUT_A_GPU)
+def test_on_a_machine_with_gpus_a_library_that_sees_none_is_told(name: str) -> None:
+    line = next(line for found, line in REMARKS if found == name)
+
+    def watched(second: int) -> Snapshot:
+        shot = only_shown(learning.run_with(learning.falls), {"source": "log"})(second)
+        match = LogMatch(name, "A12", line, shot.runs[0].run_id, None, 0, "train.log", 3, job_state="running")
+        return replace(shot, logs=(match,))
+
+    finding = told(watched, "A12", 20)
+    assert finding is not None
+    assert finding.confidence == "possible"
 
 
 def test_files_that_are_flushed_in_each_step_hold_up_the_loop() -> None:

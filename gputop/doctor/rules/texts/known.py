@@ -47,6 +47,8 @@ _REMARKS = frozenset(
 )
 """Remarks that no other rule reads without a journal: of a live run, they state what they state of its log, but are only
 possible. What a launcher prints for every run (``omp1``) is left to the logs."""
+_MISS_A_GPU = frozenset({"no_accelerator", "pin_no_accel"})
+"""Of these, what says nothing on a machine without a GPU, where a run stands on virtual ones."""
 _JUDGED_WHILE_ALIVE = frozenset({"coll_mismatch", "oom_other_proc"})
 
 
@@ -56,7 +58,7 @@ def failed(evidence: Evidence) -> dict[str, Judgement]:
     for output in outputs_of(evidence):
         if output.survived:
             found |= _lasting(output)
-            found |= _remarks(output)
+            found |= _remarks(evidence, output)
             continue
         match = output.matches[0]
         if match.cascade or match.pattern in JUDGED_ELSEWHERE:
@@ -118,12 +120,14 @@ def _lasting(output: Output) -> dict[str, Judgement]:
     return {}
 
 
-def _remarks(output: Output) -> dict[str, Judgement]:
+def _remarks(evidence: Evidence, output: Output) -> dict[str, Judgement]:
     """Judge what is worth knowing in the output of a live run; the rules know more of one that has a journal."""
     found: dict[str, Judgement] = {}
     is_tracked = output.group is not None and output.group.run is not None
+    is_virtual = evidence.snapshot is not None and evidence.snapshot.host.source == "virtual"
+    told = _REMARKS - _MISS_A_GPU if is_virtual else _REMARKS
     for match in output.matches if _is_alive(output) and not is_tracked else ():
-        row = pattern_of(match.pattern, match.line) if match.pattern in _REMARKS else None
+        row = pattern_of(match.pattern, match.line) if match.pattern in told else None
         if row is not None and row[0].kind == HINT:
             finding = replace(_finding(output, match, row), confidence="possible")
             severity = "warning" if finding.severity == "error" else finding.severity
