@@ -25,6 +25,8 @@ from gputop.tracking.printed.trainer import bar_of, is_of_trainer
 
 _OF_A_SUMMARY = "train_runtime"
 """Only the line that the Hugging Face Trainer prints after its last step has it."""
+NEARLY = 0.75
+"""A line this far through an epoch may be the last one of it: scripts print every some batches (our choice)."""
 _STEP_MAX = 1 << 53
 _EPOCH_MAX = 1 << 31
 """Larger numbers are no steps or epochs: a float no longer holds every step beyond 2**53."""
@@ -155,7 +157,8 @@ class Transcript:
         if last is not None and last.step is not None:
             new_epoch = self._epoch != self._last_epoch
             again = step == last.step and self._is_later_epoch() and not printed.metrics.keys().isdisjoint(last.metrics)
-            if again or (step < last.step and (new_epoch or last.step == last.steps)):
+            ended = last.step == last.steps or (self._epoch is None and _begins_again(last, printed))
+            if again or (step < last.step and (new_epoch or ended)):
                 self._base += last.steps or last.step
                 self._per_epoch = True
             elif new_epoch and step > last.step and self._per_epoch is None:
@@ -187,3 +190,14 @@ class Transcript:
         self._first_epoch = min(self._first_epoch, epoch)
         self._step = self._base + (epoch - self._first_epoch) * batches + batch
         self.total_steps = batches * self._epochs if self._epochs else None
+
+
+def _begins_again(last: Printed, printed: Printed) -> bool:
+    """Return whether the count of an epoch's batches begins again: from the last quarter to the first one.
+
+    A line that another rank prints late goes back less far.
+    """
+    steps = printed.steps if printed.batch else None
+    if not steps or steps != last.steps or last.step is None or printed.step is None:
+        return False
+    return last.step >= NEARLY * steps and printed.step <= (1 - NEARLY) * steps

@@ -277,6 +277,21 @@ def test_epoch_and_batch_make_one_count() -> None:
     assert steps_of("\n".join(lines)) == ([0, 30, 40, 70, 80, 110], 120)
 
 
+def test_batches_without_an_epoch_continue_the_count_where_they_begin_again() -> None:
+    """Scripts print every some batches, so that the last number is not the total."""
+    transcript = Transcript()
+    text = "".join(f"[{epoch:02d}][{batch:3d}/104] loss: 0.5\n" for epoch in range(3) for batch in range(0, 104, 20))
+    assert [step for step, _ in transcript.feed(text.encode())] == [
+        104 * epoch + at for epoch in range(3) for at in range(0, 104, 20)
+    ]
+    assert transcript.total_steps is None
+
+
+def test_a_line_that_another_rank_prints_late_begins_no_epoch() -> None:
+    lines = (f"[{batch}/104] loss: 0.5\n" for batch in (60, 80, 70, 90, 40, 100))
+    assert [step for step, _ in Transcript().feed("".join(lines).encode())] == [60, 80, 70, 90, 40, 100]
+
+
 def test_folds_that_restart_continue_the_count() -> None:
     lines = [f"| epoch {epoch} | {batch}/10 batches | loss 5.0" for _ in "ab" for epoch in (1, 2) for batch in (5, 10)]
     assert steps_of("\n".join(lines))[0] == [5, 10, 15, 20, 25, 30, 35, 40]

@@ -13,6 +13,7 @@ from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.facts.stated import facts_of
+from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.only_loss import only_loss
@@ -39,6 +40,8 @@ model does; before, it was below the second (our choice)."""
 EVENLY = 0.2
 """The ways from jump to jump differ from the usual one, or from a multiple of it, by at most this share of it: where a training
 is unstable, it jumps at any time. A jump in between may have been too small to count (our choice)."""
+JUMPS_COARSE = 9
+"""Where so few losses are printed that a jump may show a fifth of the way late, more jumps must be even (our choice)."""
 RISES = 2.0
 """A learning rate that rises to this many times itself explains jumps: a schedule with restarts."""
 
@@ -167,7 +170,9 @@ def _forgets(evidence: Evidence, group: RankGroup) -> Judgement:
     series = evidence.series(run, rank.rank, name)
     jumps = _forgotten(series.values, begins[0].mean)
     gaps = [series.steps[after] - series.steps[before] for before, after in itertools.pairwise(jumps)]
-    if len(jumps) < JUMPS_MIN or not _are_even(gaps):
+    between = median(after - before for before, after in itertools.pairwise(series.steps)) if len(series) > 1 else 0
+    is_coarse = bool(gaps) and between > EVENLY * median(gaps)
+    if len(jumps) < (JUMPS_COARSE if is_coarse else JUMPS_MIN) or not _are_even(gaps, between):
         return None
     low, high = min(series.values[jumps[0] : jumps[-1]]), median(series.values[at] for at in jumps)
     text = f"{len(jumps)} times, the loss has fallen as far as {units.metric(low)}, and then jumped to {units.metric(high)}"
@@ -176,10 +181,15 @@ def _forgets(evidence: Evidence, group: RankGroup) -> Judgement:
         "J04",
         "warning",
         "possible",
-        f"Every {round(median(gaps))} steps, the loss jumps far above its first value: the data may not be shuffled",
+        f"Every {round(median(gaps))} steps, the loss jumps far above its first values: the data may not be shuffled",
         [
             Fact(text, high, logged.source(group)),
-            Fact(f"it began at about {units.metric(begins[0].mean)}", begins[0].mean, logged.source(group)),
+            Fact(
+                f"its first {words.count(begins[0].count, 'value')} {words.agree(begins[0].count, 'was', 'were')} about "
+                f"{units.metric(begins[0].mean)}",
+                begins[0].mean,
+                logged.source(group),
+            ),
         ],
         "Such a loss is higher than that of a new model, so the model was sure of another answer. It learns one part of the "
         "data at a time, such as a class or a file, and forgets the parts before.",
@@ -195,6 +205,7 @@ J04 = Rule(
     order=1705,
     family="learning",
     title="The data is not shuffled",
+    from_printed=True,
     severities=("warning", "info"),
     confidences=("likely", "possible"),
     needs=("journal: sampler, loader, and the loss of each step", "/proc: variables", "its files or output"),
@@ -205,7 +216,8 @@ J04 = Rule(
         f"untracked, the variables of a single process show such a loader for {HELD_HOLD_S:g} s: with such jumps (likely), or "
         f"after {EPOCHS_MIN} more epochs have begun (possible, info)",
         f"or, without a known sampler, the loss jumps {JUMPS_MIN} times from below {LEARNED:.0%} to above {FORGOTTEN:.0%} of "
-        f"the mean of the first losses, always after equally many steps, or a multiple (within {EVENLY:.0%}; possible)",
+        f"the mean of the first losses, always after equally many steps, or a multiple (within {EVENLY:.0%}, and half the "
+        f"way between two losses; {JUMPS_COARSE} times if that way is longer; possible)",
         f"not if the learning rate rises to {RISES:g} times itself, or another model begins",
     ),
     hides=("J02", "J03"),
@@ -245,10 +257,14 @@ def _forgotten(values: Sequence[float], initial: float) -> list[int]:
     return found
 
 
-def _are_even(gaps: Sequence[int]) -> bool:
+def _are_even(gaps: Sequence[int], between: float) -> bool:
+    """Return whether the gaps are multiples of one; ``between``: how many steps are between two losses, which a jump awaits."""
     usual = median(gaps)
-    times = [max(1, round(gap / usual)) for gap in gaps]
-    return all(abs(gap - number * usual) <= EVENLY * usual for gap, number in zip(gaps, times, strict=True))
+    if usual <= 0:
+        return False
+    mean = sum(gaps) / sum(max(1, round(gap / usual)) for gap in gaps)
+    apart = (abs(gap - max(1, round(gap / mean)) * mean) for gap in gaps)
+    return max(apart) <= EVENLY * mean + (between - 1) / 2
 
 
 def _saw(steps: Sequence[int], values: Sequence[float], initial: float) -> _Saw | None:

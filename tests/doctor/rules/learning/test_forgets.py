@@ -50,7 +50,7 @@ def test_a_loss_that_jumps_far_above_its_first_value_again_and_again_may_come_fr
     finding = said_of(own_data(jumps()))
     assert finding is not None
     assert (finding.severity, finding.confidence) == ("warning", "possible")
-    assert finding.title == "Every 20 steps, the loss jumps far above its first value: the data may not be shuffled"
+    assert finding.title == "Every 20 steps, the loss jumps far above its first values: the data may not be shuffled"
     assert "and then jumped to 20" in finding.evidence[0].text
 
 

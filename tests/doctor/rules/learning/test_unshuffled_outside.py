@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import random
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from gputop.cli.doctor.logs import explain_logs
 from gputop.doctor.findings.finding import Finding
 from gputop.snapshot import Snapshot
 from gputop.whereabouts.records import HeldLoader, HeldModels, Holdings
@@ -80,3 +84,36 @@ def test_epochs_that_are_only_printed_count_too(steps: int, found: bool) -> None
 
 def test_one_look_at_variables_is_not_enough() -> None:
     assert said_of(IN_ORDER, scenes.falls, seconds=35) is None
+
+
+def printed(place: Callable[[int], float], every: int, tmp_path: Path) -> Finding | None:
+    """What a log says that shows the loss of every fourth batch; a new class begins at ``place`` of each number."""
+    begins = {round(place(number)) for number in range(40)}
+    lines, since = [], 0
+    for step in range(240):
+        since = 0 if step in begins else since + 1
+        if step % every == 0:
+            lines.append(f"[{step // 104:02d}][{step % 104:3d}/104] loss: {2.1 if not step else 9.0 * 0.2**since:.4f}")
+    log = tmp_path / "train.log"
+    log.write_text("\n".join(lines) + "\n")
+    return next((item for item in explain_logs([str(log)])[0] if item.id == "J04"), None)
+
+
+_RANDOM = random.Random(1)
+_PLACES = list(itertools.accumulate(_RANDOM.randint(6, 22) for _ in range(40)))
+
+
+def unevenly(number: int) -> float:
+    return _PLACES[number]
+
+
+@pytest.mark.parametrize("every", [1, 2, 4])
+def test_a_jump_may_show_late_where_few_losses_are_printed(every: int, tmp_path: Path) -> None:
+    finding = printed(lambda number: 13 * number + every // 2, every, tmp_path)
+    assert finding is not None
+    assert (finding.severity, finding.confidence) == ("warning", "possible")
+
+
+@pytest.mark.parametrize("every", [1, 2, 4])
+def test_jumps_at_any_time_are_those_of_an_unstable_training(every: int, tmp_path: Path) -> None:
+    assert printed(unevenly, every, tmp_path) is None
