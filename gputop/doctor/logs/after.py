@@ -44,7 +44,9 @@ _NO_LINE_OF_ITS_OWN = re.compile(
 _OF_AN_END = re.compile(r'^\s+File "|^(?:Current thread|Thread) 0x|\bNCCL (?:INFO|WARN)\b')
 """What faulthandler and NCCL print when a process ends: dozens of lines per rank."""
 _PROGRESS = re.compile(
-    r"(?i)\b(?:epoch|step|iter(?:ation)?|batch|loss)\b\D{0,3}\d|\d\s?it/s|\d\s?s/it|^[\s\[]{0,4}it\b\D{0,3}\d"
+    # In other languages, as in ``tracking.printed.languages``: the epoch stands in each line.
+    r"(?i)\b(?:epoch|step|iter(?:ation)?|batch|loss|epoche|[ée]poque|[ée]poca|эпох[аи])\b\D{0,3}\d"
+    r"|(?:轮次|エポック|에포크|에폭)\D{0,3}\d|\d\s?it/s|\d\s?s/it|^[\s\[]{0,4}it\b\D{0,3}\d"
     # A count of a total at the beginning, and a metric after it.
     r"|^[\s\[]{0,8}\d{1,9}/\d{2,9}\b(?!/)[^a-z]{1,20}[a-z]\w{0,20}[ :=]{1,3}-?\d{1,9}\.\d"
 )
@@ -159,6 +161,7 @@ class Afterwards:
         logged_at: float | None = None,
         before: Position | None = None,
         resumed: bool = False,
+        caught: bool = False,
     ) -> None:
         """Start to follow a text found in this line.
 
@@ -171,10 +174,11 @@ class Afterwards:
             logged_at: When a logger wrote it: later progress is then no buffered output.
             before: The last progress before it, if known.
             resumed: A line after it said that training continues from a checkpoint.
+            caught: It is the traceback of an error that was caught, and printed.
         """
         if len(self._open) < OPEN_MAX:
-            text = _Text(number, not whole and quoted(line), key, whole, own_words, logged_at, before=before, resumed=resumed)
-            self._open.append(text)
+            is_quoted, whole = caught or (not whole and quoted(line)), whole and not caught
+            self._open.append(_Text(number, is_quoted, key, whole, own_words, logged_at, before=before, resumed=resumed))
 
     def failed(self) -> list[int]:
         """Handle a traceback or a launcher's summary: return the texts before it, which may well have ended the run."""

@@ -303,7 +303,15 @@ class Reading:
             logged_at = block.logged_at if self.blocks.is_logged(key) else None
             speaker, whole = self.blocks.speaker(key), not (block.notebook or block.headless)
             self._after.follow(
-                -block.number, block.exception, speaker, whole, block.own_words, logged_at, block.before, block.resumed
+                -block.number,
+                block.exception,
+                speaker,
+                whole,
+                block.own_words,
+                logged_at,
+                block.before,
+                block.resumed,
+                block.is_caught,
             )
         if block.known:
             return

@@ -73,6 +73,10 @@ class Traceback:
     """The time in its first line, if a logger wrote it."""
     before: Position | None = None
     """The last progress before it."""
+    frames: int = 0
+    """How many frames it has, those of a chain included."""
+    function: str = ""
+    """The function of the last one."""
     resumed: bool = False
     """Whether a line in its message, or after it, says that training continues from a checkpoint."""
 
@@ -80,6 +84,11 @@ class Traceback:
     def place(self) -> str | None:
         """The innermost line of the user's own code, otherwise that of a library."""
         return self.where or self.fallback
+
+    @property
+    def is_caught(self) -> bool:
+        """Whether its only frame is in a function of a library: that of an uncaught error begins where the program began."""
+        return self.frames == 1 and self.where is None and self.function not in ("", "<module>")
 
     @property
     def ends_within(self) -> bool:
@@ -123,10 +132,12 @@ class Traceback:
         if frame is None:
             return False
         groups = frame.groupdict()
+        self.frames, self.function = self.frames + 1, (groups.get("function") or "").strip()
         if groups.get("cell"):
             place, own = f"cell {groups['cell']}, line {groups['cell_line']}", True
         else:
-            place = f"{frame['file'].rpartition('/')[2]}:{frame['line']} ({frame['function'].strip()})"
+            name = re.split(r"[/\\]", frame["file"])[-1]
+            place = f"{name}:{frame['line']} ({frame['function'].strip()})"
             own = _LIBRARY.search(frame["file"]) is None
         self.fallback, self.begin = place, ""
         if own:

@@ -102,6 +102,12 @@ MATCHING: tuple[tuple[str, str, dict[str, str]], ...] = (
     ),
     ("illegal", "torch.AcceleratorError: CUDA error: an illegal memory access was encountered", {}),
     ("illegal", "RuntimeError: CUDA error: device-side assert triggered", {}),
+    (
+        "illegal",
+        "/pytorch/aten/src/ATen/native/cuda/Loss.cu:92: operator(): block: [11,0,0], thread: [32,0,0] Assertion "
+        "`input_val >= zero && input_val <= one` failed.",
+        {},
+    ),
     ("ecc", "RuntimeError: CUDA error: uncorrectable ECC error encountered", {}),
     (
         "xid",

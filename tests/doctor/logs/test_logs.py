@@ -578,6 +578,16 @@ def test_a_collective_that_some_ranks_may_have_missed_is_not_said_to_have_all_of
     assert "did not reach ALLREDUCE number 1" in finding.cause
 
 
+def test_tensors_of_other_sizes_are_other_operations() -> None:
+    text = "".join(
+        WATCHDOG.format(rank=rank, number=6269, op="ALLREDUCE").replace("NumelIn=1,", f"NumelIn={2 if rank == 3 else 7086080},")
+        for rank in range(4)
+    )
+    finding = told(text).findings[0]
+    assert (finding.id, finding.confidence) == ("C08", "likely")
+    assert finding.title == "Rank 3 waited in ALLREDUCE number 6269 of 2 elements, others in one of 7 086 080"
+
+
 def test_watchdogs_in_different_operations_are_a_mismatch() -> None:
     text = WATCHDOG.format(rank=0, number=12, op="ALLREDUCE") + WATCHDOG.format(rank=1, number=11, op="ALLGATHER")
     finding = told(text).findings[0]
@@ -879,3 +889,30 @@ def test_any_bytes_are_read(data: bytes) -> None:
     found.feed(b"Traceback (most recent call last):\n" + data)
     found.end()
     explain([found])
+
+
+IN_A_LIBRARY = (
+    "Traceback (most recent call last):\n"
+    '  File "{path}", line 57, in _is_triton_available\n'
+    "    import triton  # noqa\n"
+    "    ^^^^^^^^^^^^^\n"
+    "ModuleNotFoundError: No module named 'triton'\n"
+)
+
+
+@pytest.mark.parametrize(
+    "path", ["/env/lib/python3.11/site-packages/xformers/__init__.py", "C:\\venv\\Lib\\site-packages\\xformers\\__init__.py"]
+)
+@pytest.mark.parametrize("line", ["Epoche {}: Verlust 0.41, Genauigkeit 0.8\n", "Epoch {} loss 0.41\n"])
+def test_an_error_that_a_library_catches_and_prints_ends_no_run(path: str, line: str) -> None:
+    """Its only frame is where it was caught; that of an uncaught one begins in the script."""
+    after = "".join(line.format(number) for number in range(1, 7))
+    assert all(item.confidence == "possible" for item in told(IN_A_LIBRARY.format(path=path) + after).findings)
+    last = told(IN_A_LIBRARY.format(path=path)).findings[0]
+    assert (last.id, last.confidence) == ("module_missing", "certain")
+    assert any("__init__.py:57 (_is_triton_available)" in fact.text and "venv" not in fact.text for fact in last.evidence)
+
+
+def test_nccl_does_without_a_plug_in() -> None:
+    line = "a:7:7 [0] NCCL INFO NET/Plugin : dlerror=libnccl-net.so: cannot open shared object file: No such file or directory"
+    assert told(f"{line} No plugin found (libnccl-net.so), using internal implementation\n").findings == ()

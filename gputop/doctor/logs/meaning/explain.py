@@ -7,7 +7,8 @@ and by the order within one log. Pure: ``scan`` reads the logs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import statistics
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gputop import units
@@ -32,6 +33,8 @@ from gputop.doctor.logs.patterns.pattern import HINT
 from gputop.doctor.logs.scan import LogScan
 
 _STUCK = ("nccl_watchdog", "nccl_heartbeat", "gloo_timeout")
+_ONE_SIZE = ("ALLREDUCE", "BROADCAST", "REDUCE")
+"""Collectives in which each rank has a tensor of the same size."""
 _ABORTS = ("cpp_terminate", "stopped")
 """How a process ends when its watchdog gives up, and how the launcher then ends the others."""
 
@@ -249,6 +252,9 @@ def _stuck(consequences: Sequence[Observation], scans: Sequence[LogScan]) -> Fin
             evidence=tuple(facts),
             cause="The ranks did not run the same collective operations: a branch, a break or uneven data on some of them.",
         )
+    sizes = {rank: item.groups.get("elements") for rank, item in sorted(reports.items())}
+    if calls and None not in sizes.values() and len(set(sizes.values())) > 1 and next(iter(calls.values()))[1] in _ONE_SIZE:
+        return _of_other_sizes(base, facts, next(iter(calls.values())), {rank: int(size or 0) for rank, size in sizes.items()})
     if calls and not silent and len(calls) > 1 and list(calls) == list(range(len(calls))):
         return _all_inside(base, facts, *calls[0], len(calls))
     if silent and reports:
@@ -256,6 +262,23 @@ def _stuck(consequences: Sequence[Observation], scans: Sequence[LogScan]) -> Fin
         title = f"{base.title}; {words.ranks(silent)} did not come"
         return replace(base, confidence="likely", title=title, evidence=tuple(facts))
     return replace(base, confidence="likely", evidence=tuple(facts))
+
+
+def _of_other_sizes(base: Finding, facts: list[Fact], call: tuple[int, str], sizes: Mapping[int, int]) -> Finding:
+    """Return the finding for ranks that were in the same kind of collective, but not in the same one: their sizes differ."""
+    usual = statistics.mode(sizes.values())
+    other = [rank for rank, size in sizes.items() if size != usual]
+    size = sizes[other[0]]
+    return replace(
+        base,
+        id="C08",
+        confidence="likely",
+        title=f"{_upper(words.ranks(other))} waited in {call[1]} number {call[0]} of {words.count(size, 'element')}, "
+        f"others in one of {units.count(usual)}",
+        evidence=tuple(facts),
+        cause="The ranks did not run the same collective operations: a branch, a break or uneven data on some of them. With "
+        "uneven data, a rank that has finished its epoch goes on to the next operation, while the others average gradients.",
+    )
 
 
 def _all_inside(base: Finding, facts: list[Fact], number: int, operation: str, ranks: int) -> Finding:

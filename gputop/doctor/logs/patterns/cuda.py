@@ -174,6 +174,18 @@ PATTERNS: tuple[Pattern, ...] = (
     failure(
         "illegal",
         None,
+        "Assertion `input_val >= zero",
+        # aten/src/ATen/native/cuda/Loss.cu, since 1.3.
+        r"Assertion `input_val >= zero && input_val <= one` failed",
+        "binary_cross_entropy got a value that is not between 0 and 1",
+        "The loss takes probabilities, and these are the raw outputs of the model (logits), or NaN.",
+        "nn.BCEWithLogitsLoss()  # takes raw outputs, and is safe in float16\n"
+        "nn.BCELoss()(torch.sigmoid(output), target)  # or this",
+        refuted_by="output.min() >= 0 and output.max() <= 1 before the loss, in each step.",
+    ),
+    failure(
+        "illegal",
+        None,
         "Assertion `",
         # torch's CUDA_KERNEL_ASSERT, printed by each thread: the error that follows on the host says less.
         r"\.(?:cu|cuh|h):\d+: .{0,300}\bthread: \[[\d,]+\] Assertion `(?P<what>[^`]{1,200})` failed",

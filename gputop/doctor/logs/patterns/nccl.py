@@ -211,7 +211,7 @@ PATTERNS: tuple[Pattern, ...] = (
             "G01",
             "Watchdog caught collective operation timeout",
             r"(?:\[Rank (?P<rank>\d+)\] )?Watchdog caught collective operation timeout: "
-            rf"WorkNCCL\({number}OpType=(?P<op>\w+).{{0,400}}?Timeout\(ms\)=(?P<timeout>\d+)\) "
+            rf"WorkNCCL\({number}OpType=(?P<op>\w+)(?:, NumelIn=(?P<elements>\d+))?.{{0,400}}?Timeout\(ms\)=(?P<timeout>\d+)\) "
             r"ran for (?P<ran>\d+) milliseconds",
             f"A collective operation did not end: {which}, after {{timeout}} ms",
             f"At least one rank did not reach {which.replace(',', '')}: it died, is stuck elsewhere, or runs other code.",

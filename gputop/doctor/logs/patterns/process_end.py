@@ -148,7 +148,9 @@ PATTERNS: tuple[Pattern, ...] = (
         "library_missing",
         None,
         "cannot open shared object file",
-        r"(?<![\w./+-])(?P<file>[\w./+-]+\.so[\w.]{0,40}): cannot open shared object file: (?P<why>.+)",
+        # NCCL does without a plug-in.
+        r"(?<![\w./+-])(?P<file>[\w./+-]+\.so[\w.]{0,40}): cannot open shared object file: "
+        r"(?P<why>(?!.{0,80}No plugin found).+)",
         "The library {file} is missing",
         "An extension was built for a version of CUDA, cuDNN or another library that is not on the library path here.",
         "ldconfig -p | grep {file}; echo $LD_LIBRARY_PATH\npip install --force-reinstall torch  # brings its own CUDA "

@@ -22,6 +22,8 @@ from gputop.doctor.rules.learning.evaluations import (
     is_telling,
     words_of,
 )
+from gputop.doctor.rules.learning.overfits import FALLEN, RISEN, SINCE_MIN, overfits
+from gputop.doctor.rules.learning.overfits import LEARNED as BY_HEART
 from gputop.doctor.rules.learning.scored import (
     BELOW,
     BY_CHANCE,
@@ -78,7 +80,7 @@ def evaluation_stands(evidence: Evidence, group: RankGroup) -> Judgement:
     if by_losses is not None:
         return by_losses
     guess = stays_at_guessing(evidence, group)
-    return None if guess is None else Suspicion(finding(group, guess), HOLD_S)
+    return overfits(evidence, group) if guess is None else Suspicion(finding(group, guess), HOLD_S)
 
 
 def _by_losses(evidence: Evidence, group: RankGroup) -> Judgement:
@@ -188,7 +190,7 @@ J05 = Rule(
     family="learning",
     title="The evaluation does not follow the training",
     from_printed=True,
-    severities=("warning",),
+    severities=("warning", "info"),
     confidences=("likely", "possible"),
     needs=(
         "journal: loss since the run began, else its files or output",
@@ -216,11 +218,14 @@ J05 = Rule(
         f"or, without one, the training's score has come to {REST:.0%} of what it lacked at first, and that of "
         f"{FAR_TIMES_MIN} evaluations stays below {BELOW:.0%} of the training's first, or below {FROM_CHANCE:g} times it "
         f"if the training's has risen {TIMES_CHANCE:g}-fold; an AUC stays below {GUESS_MAX:g} (possible)",
+        f"or the training loss has fallen to {BY_HEART:.0%}, and in {SINCE_MIN} evaluations since its lowest, the "
+        f"evaluation's has risen to {RISEN:g} times that, and each score has fallen by {1 - FALLEN:.0%} (possible, info)",
     ),
     estimated=True,
     mechanism=(
         "The evaluated model is not the trained one: an average of weights that is never written back, a copy made before the "
-        "training, or an old checkpoint. Or its data is not scaled, normalized, encoded or labeled like that of the training."
+        "training, or an old checkpoint. Or its data is not scaled, normalized, encoded or labeled like that of the training. "
+        "Or the model learns its training samples by heart."
     ),
     signature="The training loss falls, and the validation's loss is the same after each epoch, or stays far above it.",
     look_alike="An accuracy that is 1 or 0; the best value so far; a validation loss that hardly moves, but moves; a loss that "

@@ -1,0 +1,95 @@
+"""A model that learns its samples by heart: the evaluation's loss has turned, and rises while the training's falls (J05)."""
+
+from __future__ import annotations
+
+import statistics
+
+from gputop import units
+from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.rank_groups import RankGroup
+from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.learning.courses import Course, courses
+from gputop.doctor.rules.learning.evaluations import is_an_evaluation, is_score, words_of
+from gputop.doctor.rules.support import logged, tracked
+from gputop.doctor.rules.support.only_loss import STRETCHES_MIN, only_loss
+from gputop.doctor.rules.support.rule import Judgement, Suspicion
+
+SINCE_MIN = 10
+"""So many evaluations have come since the best one (our choice)."""
+RISEN = 1.5
+"""The median of the newest losses is so many times the lowest. A classifier that is right ever more surely, and wrong ever more
+surely, also comes that far: therefore a score must have fallen, too (our choice)."""
+FALLEN = 0.97
+"""A score has fallen below this share of its best (our choice)."""
+NEWEST = 3
+LEARNED = 0.3
+"""The training loss has fallen to this share of its initial value (our choice)."""
+HOLD_S = 5.0
+
+
+def overfits(evidence: Evidence, group: RankGroup) -> Judgement:
+    """Judge a run whose evaluations have become worse for long, while its training loss went on falling."""
+    found = only_loss(group)
+    if found is None:
+        return None
+    rank, name = found
+    stretches = evidence.levels(logged.run_id(group), rank.rank, name).stretches
+    if len(stretches) < STRETCHES_MIN or not 0 < stretches[-1].mean <= LEARNED * stretches[0].mean:
+        return None
+    evaluations = courses(evidence, group, is_an_evaluation)
+    scores = [course for course in evaluations if is_score(course)]
+    if not all(_has_fallen(course) for course in scores):
+        return None
+    turned = next((course for course in evaluations if "loss" in words_of(course.name) and _has_turned(course)), None)
+    if turned is None:
+        return None
+    now, number = _now(turned), turned.means.index(min(turned.means)) + 1
+    best = f"# keep the weights of evaluation {number}, and stop some evaluations after the best one"
+    finding = tracked.about(
+        group,
+        "J05",
+        "info",
+        "possible",
+        f"The model learns by heart: {turned.name} has risen from {units.metric(turned.lowest)} to {units.metric(now)}",
+        [
+            Fact(
+                f"{turned.name} was {units.metric(turned.lowest)} at its lowest, evaluation {number}",
+                turned.lowest,
+                turned.source,
+            ),
+            Fact(
+                f"the training loss has fallen from {units.metric(stretches[0].mean)} to {units.metric(stretches[-1].mean)}",
+                stretches[-1].mean,
+                f"{logged.source(group)}: {name}",
+            ),
+            *(
+                Fact(
+                    f"{score.name} has fallen from {units.metric(max(score.means))} to {units.metric(_now(score))}",
+                    _now(score),
+                    score.source,
+                )
+                for score in scores[:2]
+            ),
+        ],
+        "The model fits what only its training samples have: they are few for its size, or too much alike.",
+        f"{best}\n# augmentation, dropout, weight decay, a smaller model, or more data",
+        "What counts is measured otherwise, and still improves.",
+    )
+    return Suspicion(finding, HOLD_S)
+
+
+def _now(course: Course) -> float:
+    return statistics.median(course.means[-NEWEST:])
+
+
+def _has_turned(course: Course) -> bool:
+    """Return whether a loss has fallen, and then risen in both halves of the evaluations since."""
+    lowest = course.means.index(min(course.means))
+    since = course.means[lowest:]
+    half = len(since) // 2
+    rises = units.mean(since[:half]) < units.mean(since[half:]) if half else False
+    return lowest > 0 and len(since) > SINCE_MIN and course.lowest > 0 and rises and _now(course) >= RISEN * course.lowest
+
+
+def _has_fallen(course: Course) -> bool:
+    return max(course.means) > 0 and _now(course) <= FALLEN * max(course.means)

@@ -1,0 +1,63 @@
+"""A model that learns by heart: the loss of its evaluations rises for long after its best (J05)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gputop.cli.doctor.logs import explain_logs
+
+Course = Callable[[int], float]
+
+
+def says(tmp_path: Path, trained: Course, evaluated: Course, dice: Course | None, epochs: int = 40) -> str | None:
+    """Return the title of J05 in the log of such a run, and check how certain it is."""
+    lines = []
+    for epoch in range(epochs):
+        score = "" if dice is None else f"  val dice {dice(epoch):.4f}"
+        lines.append(f"[{epoch + 1:03d}/200] train loss {trained(epoch):.4f}  val loss {evaluated(epoch):.4f}{score}  8.6s")
+    log = tmp_path / "train.log"
+    log.write_text("\n".join(lines) + "\n")
+    found = next((item for item in explain_logs([str(log)])[0] if item.id == "J05"), None)
+    assert found is None or (found.severity, found.confidence) == ("info", "possible")
+    return None if found is None else found.title
+
+
+def learns(epoch: int) -> float:
+    return 0.6 * 0.88**epoch + 0.01
+
+
+def turns(epoch: int) -> float:
+    return 0.65 - 0.03 * epoch if epoch < 10 else 0.35 + 0.012 * (epoch - 10)
+
+
+def falls_back(epoch: int) -> float:
+    return 0.55 + 0.03 * epoch if epoch < 10 else 0.84 - 0.004 * (epoch - 10)
+
+
+@pytest.mark.parametrize("dice", [None, falls_back], ids=["the loss alone", "with a score"])
+def test_a_loss_that_rises_for_long_after_its_best_is_that_of_a_model_that_learns_by_heart(
+    dice: Course | None, tmp_path: Path
+) -> None:
+    assert says(tmp_path, learns, turns, dice) == "The model learns by heart: val_loss has risen from 0.35 to 0.686"
+
+
+@pytest.mark.parametrize(
+    ("trained", "evaluated", "dice", "epochs"),
+    [
+        (learns, turns, lambda epoch: 0.5 + 0.01 * epoch, 40),
+        (learns, turns, falls_back, 20),
+        (learns, lambda epoch: min(turns(epoch), 0.45), falls_back, 40),
+        (learns, lambda epoch: turns(epoch) if epoch < 30 else 0.4, falls_back, 40),
+        (lambda epoch: 0.6 - 0.005 * epoch, turns, falls_back, 40),
+        (learns, lambda epoch: 0.6 + 0.012 * epoch, falls_back, 12),
+    ],
+    ids=["the score rises", "too soon", "a little", "comes back", "trains little", "few evaluations"],
+)
+def test_other_courses_are_left_alone(
+    trained: Course, evaluated: Course, dice: Course | None, epochs: int, tmp_path: Path
+) -> None:
+    title = says(tmp_path, trained, evaluated, dice, epochs)
+    assert title is None or "by heart" not in title
