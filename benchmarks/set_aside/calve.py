@@ -22,7 +22,7 @@ PROGRAMS: tuple[Program, ...] = (
     Program(_case("carton-codes", ("J03",)), with_python("carton_codes", "carton_codes.yaml")),
     # Keras: validation_split takes the last fifth of data that is sorted by class, so training never sees a picture of the last
     # class. Printed: val_accuracy 0 and a val_loss that rises, while the accuracy rises.
-    Program(_case("weld-seams", ("J05",), acceptable=("J04",)), with_python("weld_seams")),
+    Program(_case("tank-seams", ("J05",), acceptable=("J04",)), with_python("tank_seams")),
     # Two rows of the csv lack a number, and the first batch with one of them makes the weights NaN. Printed: loss nan.
     Program(_case("parcel-times", ("J01", "nan_loss")), with_python("parcel_times")),
     # Transformers' Trainer: metric_for_best_model is "f1", and compute_metrics returns "macro_f1". Printed: the KeyError of the
