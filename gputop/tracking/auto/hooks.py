@@ -141,14 +141,14 @@ def _patch_backward(torch: Any, steps: Steps) -> None:
         clock = training.wanted.clock
         mark = clock.start() if clock is not None and clock.running else None
         started = perf_counter()
-        fast.begin_backward()
+        fast.in_backward = True
         try:
             result = original(tensors, *args, **kwargs)
         except BaseException:
             backwards.failed()
             raise
         finally:
-            fast.end_backward()
+            fast.in_backward = False
         training.iteration.add_backward(perf_counter() - started)
         if clock is not None and mark is not None:
             clock.stop("cuda/backward_s", mark)
@@ -178,7 +178,7 @@ def _patch_backward(torch: Any, steps: Steps) -> None:
                 fast.drop_loss()
                 raise
             finally:
-                fast.end_backward()
+                fast.in_backward = False
         return full(tensors, (grad_tensors, retain_graph, create_graph, grad_variables, inputs), {})
 
     @stands_for(original)

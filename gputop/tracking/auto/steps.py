@@ -67,7 +67,7 @@ class Steps:
         """The evaluation that was printed last, and when."""
         self._facts_are_late = False
         """Whether facts were due when an optimizer stepped inside a backward."""
-        self.training.fast.end_backward()
+        self.training.fast.in_backward = False
         self.epochs = Epochs()
         self.other_threads = OtherThreads(self.training)
         self.without_optimizer = WithoutOptimizer(self.training, self.after_step)

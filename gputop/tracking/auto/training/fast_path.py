@@ -83,7 +83,7 @@ def _ignore(name: str, value: Any, step: int, at_ns: int) -> None:
 class FastPath:
     """The mode, and what the fast path knows of the current iteration. Slots, adjacent in memory: every wrapper reads some.
 
-    Its methods are its only writers.
+    Its methods are its only writers, but for ``in_backward``: whoever runs a backward says when it begins and ends.
     """
 
     __slots__ = (
@@ -231,14 +231,6 @@ class FastPath:
             return False
         self.in_backward = taken
         return taken
-
-    def begin_backward(self) -> None:
-        """Note that a backward begins on the full path."""
-        self.in_backward = True
-
-    def end_backward(self) -> None:
-        """Note that the backward has ended, on either path."""
-        self.in_backward = False
 
     def drop_loss(self) -> None:
         """Forget the loss of a backward that failed: it led to no step, and the script may retry."""
