@@ -159,11 +159,14 @@ def stays_at_chance(evidence: Evidence, group: RankGroup, rank: Rank, name: str,
 
 
 def evaluated_at_chance(evidence: Evidence, group: RankGroup, rank: Rank, name: str, series: PointSeries) -> Judgement:
-    """J03: the loss stays at that of equal probabilities, and every evaluation finds an accuracy of chance."""
-    if len(series) < LOSSES_MIN or series.steps[0] > SEEN_FROM or opposes(name) or warms_up(evidence, group, rank):
+    """J03: the loss stays at that of equal probabilities, and every evaluation finds an accuracy of chance.
+
+    Where it began does not matter: with a rate far too high, the first steps ruin the model, and the loss comes down to chance.
+    """
+    if len(series) < LOSSES_MIN or opposes(name) or warms_up(evidence, group, rank):
         return None
     scores = courses(evidence, group, lambda item: is_an_evaluation(item) and bool(words_of(item) & _ACCURACY))
-    loss = _steady(series.values)
+    loss = _steady_median(series.values)
     if loss is None or not math.log(2) - CHANCE_WITHIN <= loss <= math.log(FEW_CLASSES) + CHANCE_WITHIN or not scores:
         return None
     for score in scores:
@@ -219,6 +222,13 @@ def _steady(losses: Sequence[float]) -> float | None:
     apart = abs(units.mean(losses[:half]) - units.mean(losses[half:]))
     steady = apart <= STEADY_SHARE * mean and abs(losses[0] - mean) <= BEGAN_WITHIN * mean
     return mean if math.isfinite(mean) and mean > 0 and steady else None
+
+
+def _steady_median(losses: Sequence[float]) -> float | None:
+    """Return the median loss; None if it moves, or is not finite."""
+    half = len(losses) // 2
+    before, now = statistics.median(losses[:half]), statistics.median(losses[half:])
+    return now if math.isfinite(before) and math.isfinite(now) and abs(now - before) <= STEADY_SHARE * abs(now) else None
 
 
 def _share(values: Sequence[float]) -> float | None:
