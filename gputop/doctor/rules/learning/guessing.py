@@ -170,11 +170,12 @@ def evaluated_at_chance(evidence: Evidence, group: RankGroup, rank: Rank, name: 
     if loss is None or not math.log(2) - CHANCE_WITHIN <= loss <= math.log(FEW_CLASSES) + CHANCE_WITHIN or not scores:
         return None
     for score in scores:
+        usual = _share(score.means)
         limits = (_share((score.lowest,)), _share((score.highest,)))
-        if score.values < EVALUATIONS_MIN or any(
-            share is None or abs(math.log(share) + loss) > CHANCE_WITHIN for share in limits
-        ):
+        if score.values < EVALUATIONS_MIN or usual is None or abs(math.log(usual) + loss) > CHANCE_WITHIN:
             return None
+        if any(share is None or abs(math.log(share) + loss) > 2 * CHANCE_WITHIN for share in limits):
+            return None  # few samples are right more or less often by chance
     first = scores[0]
     finding = tracked.about(
         group,

@@ -131,6 +131,12 @@ def test_a_trainer_whose_evaluations_guess_does_not_learn(classes: int, tmp_path
     assert finding.title == f"After 3 evaluations, the model does no better than a guess among {classes} classes"
 
 
+def test_an_evaluation_of_few_samples_varies(tmp_path: Path) -> None:
+    shares = (0.101, 0.116, 0.11, 0.087)
+    varies: Course = lambda number, rng: (math.log(10), shares[number // 8 % 4])  # noqa: E731
+    assert trainer_log(varies, tmp_path, 40) is not None
+
+
 def test_a_model_that_its_first_steps_have_ruined_does_not_learn(tmp_path: Path) -> None:
     ruined: Course = lambda number, rng: (900.0 if number < 4 else math.log(4) + rng.gauss(0, 0.01), 0.25)  # noqa: E731
     assert trainer_log(ruined, tmp_path, 40) is not None
