@@ -455,4 +455,13 @@ PROGRAMS: tuple[Program, ...] = (
     # The shell script sets all that a launcher would, but the program forms a group only if Slurm says that there are tasks:
     # two independent trainings, of which one prints. /proc: a RANK for each, and no connection between the two.
     Program(_case("rail-wagons", ("A18",), acceptable=("A01", "C03")), ("bash", "rail_wagons.sh"), 2),
+    # A metric over all that it ever saw is computed in each step and never reset. The printed times between equal numbers of
+    # steps grow; py-spy: compute().
+    Program(_case("churn-desk", ("E10",)), with_python("churn_desk")),
+    # Adam with a learning rate of 0.1 kills the network in the first steps. The printed loss swings about ln 10 from there, and
+    # the printed accuracy of ten classes is 10 %.
+    Program(_case("garment-tags", ("J03",)), with_python("garment_tags")),
+    # Rank 0 logs histograms of all weights and gradients in each step, and rank 1 waits for it in the next backward. py-spy:
+    # Logger.log in rank 0 only.
+    Program(_case("road-cracks", ("F05",), acceptable=("F02", "F03")), with_torchrun("road_cracks"), 2),
 )

@@ -39,9 +39,6 @@ PROGRAMS: tuple[Program, ...] = (
     # The loop writes weights and optimizer through gzip every 25 steps. py-spy: gzip in save() for seconds; the printed steps
     # stop meanwhile.
     Program(_case("report-drafts", ("E07",)), with_python("report_drafts")),
-    # A metric over all that it ever saw is computed in each step and never reset. The printed times between equal numbers of
-    # steps grow; py-spy: compute().
-    Program(_case("churn-desk", ("E10",)), with_python("churn_desk")),
     # Lightning: training_step_outputs, as of the port to 2.0, is never cleared. top: memory grows steadily.
     Program(_case("cell-nuclei", ("H06",), acceptable=("E04", "H05")), with_python("cell_nuclei")),
     # ---- faults: two GPUs or two ranks
@@ -52,9 +49,6 @@ PROGRAMS: tuple[Program, ...] = (
     # Lightning: a callback calls trainer.save_checkpoint on rank 0 alone, which waits in its barrier, while rank 1 is in a
     # backward. The output stops; py-spy shows both.
     Program(_case("blood-smears", ("C08",), acceptable=("G01",)), with_torchrun("blood_smears"), 2, onset="last line"),
-    # Rank 0 logs histograms of all weights and gradients in each step, and rank 1 waits for it in the next backward. py-spy:
-    # Logger.log in rank 0 only.
-    Program(_case("road-cracks", ("F05",), acceptable=("F02", "F03")), with_torchrun("road_cracks"), 2),
     # ---- healthy: one process
     # Slots of 50 s: a process ends by itself, and the next one resumes from its checkpoint.
     Program(_case("healthy-paper-mill"), ("bash", "paper_mill.sh")),
