@@ -121,7 +121,7 @@ LOGS: tuple[Case, ...] = (
     _case("healthy-pictures-and-sentences-in-large-batches"),
     # A mount and a gateway need a second try.
     _case("healthy-pod-with-a-slow-volume"),
-    # The figure no longer improves, and the trainer stops as it was told.
+    # The validation metric no longer improves, and early stopping ends the run.
     _case("healthy-leaf-spots-stop-early"),
     # A noisy loss that is nearly flat, as for each diffusion model.
     _case("healthy-noise-prediction-of-album-covers"),

@@ -253,10 +253,11 @@ def _stuck(consequences: Sequence[Observation], scans: Sequence[LogScan]) -> Fin
             cause="The ranks did not run the same collective operations: a branch, a break or uneven data on some of them.",
         )
     sizes = {rank: item.groups.get("elements") for rank, item in sorted(reports.items())}
-    if calls and None not in sizes.values() and len(set(sizes.values())) > 1 and next(iter(calls.values()))[1] in _ONE_SIZE:
-        return _of_other_sizes(base, facts, next(iter(calls.values())), {rank: int(size or 0) for rank, size in sizes.items()})
-    if calls and not silent and len(calls) > 1 and list(calls) == list(range(len(calls))):
-        return _all_inside(base, facts, *calls[0], len(calls))
+    call = next(iter(calls.values()), None)
+    if call is not None and call[1] in _ONE_SIZE and None not in sizes.values() and len(set(sizes.values())) > 1:
+        return _of_other_sizes(base, facts, call, {rank: int(size or 0) for rank, size in sizes.items()})
+    if call is not None and not silent and len(calls) > 1 and list(calls) == list(range(len(calls))):
+        return _all_inside(base, facts, call, len(calls))
     if silent and reports:
         facts.append(Fact(f"{words.ranks(silent)} reported no timeout", silent, "log"))
         title = f"{base.title}; {words.ranks(silent)} did not come"
@@ -281,11 +282,10 @@ def _of_other_sizes(base: Finding, facts: list[Fact], call: tuple[int, str], siz
     )
 
 
-def _all_inside(base: Finding, facts: list[Fact], number: int, operation: str, ranks: int) -> Finding:
+def _all_inside(base: Finding, facts: list[Fact], call: tuple[int, str], ranks: int) -> Finding:
     """Return the finding for a collective that every rank has entered and none has left: the data does not get through."""
-    which = f"{operation} number {number}"
+    which, first = f"{call[1]} number {call[0]}", call[0] <= 1
     facts.append(Fact(f"all {ranks} ranks timed out in it: none of them is missing", ranks, "log"))
-    first = number <= 1
     return replace(
         base,
         id="G02" if first else "G01",

@@ -22,8 +22,7 @@ from gputop.doctor.rules.learning.evaluations import (
     is_telling,
     words_of,
 )
-from gputop.doctor.rules.learning.overfits import FALLEN, RISEN, SINCE_MIN, overfits
-from gputop.doctor.rules.learning.overfits import LEARNED as BY_HEART
+from gputop.doctor.rules.learning.overfits import FALLEN, FITTED, RISEN, SINCE_MIN, overfits
 from gputop.doctor.rules.learning.scored import (
     BELOW,
     BY_CHANCE,
@@ -218,14 +217,14 @@ J05 = Rule(
         f"or, without one, the training's score has come to {REST:.0%} of what it lacked at first, and that of "
         f"{FAR_TIMES_MIN} evaluations stays below {BELOW:.0%} of the training's first, or below {FROM_CHANCE:g} times it "
         f"if the training's has risen {TIMES_CHANCE:g}-fold; an AUC stays below {GUESS_MAX:g} (possible)",
-        f"or the training loss has fallen to {BY_HEART:.0%}, and in {SINCE_MIN} evaluations since its lowest, the "
+        f"or the training loss has fallen to {FITTED:.0%}, and in {SINCE_MIN} evaluations since its lowest, the "
         f"evaluation's has risen to {RISEN:g} times that, and each score has fallen by {1 - FALLEN:.0%} (possible, info)",
     ),
     estimated=True,
     mechanism=(
         "The evaluated model is not the trained one: an average of weights that is never written back, a copy made before the "
         "training, or an old checkpoint. Or its data is not scaled, normalized, encoded or labeled like that of the training. "
-        "Or the model learns its training samples by heart."
+        "Or the model overfits."
     ),
     signature="The training loss falls, and the validation's loss is the same after each epoch, or stays far above it.",
     look_alike="An accuracy that is 1 or 0; the best value so far; a validation loss that hardly moves, but moves; a loss that "

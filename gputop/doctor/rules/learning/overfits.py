@@ -1,4 +1,4 @@
-"""A model that learns its samples by heart: the evaluation's loss has turned, and rises while the training's falls (J05)."""
+"""A model that overfits: the evaluation's loss has turned, and rises while the training's falls (J05)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ surely, also comes that far: therefore a score must have fallen, too (our choice
 FALLEN = 0.97
 """A score has fallen below this share of its best (our choice)."""
 NEWEST = 3
-LEARNED = 0.3
+FITTED = 0.3
 """The training loss has fallen to this share of its initial value (our choice)."""
 HOLD_S = 5.0
 
@@ -34,7 +34,7 @@ def overfits(evidence: Evidence, group: RankGroup) -> Judgement:
         return None
     rank, name = found
     stretches = evidence.levels(logged.run_id(group), rank.rank, name).stretches
-    if len(stretches) < STRETCHES_MIN or not 0 < stretches[-1].mean <= LEARNED * stretches[0].mean:
+    if len(stretches) < STRETCHES_MIN or not 0 < stretches[-1].mean <= FITTED * stretches[0].mean:
         return None
     evaluations = courses(evidence, group, is_an_evaluation)
     scores = [course for course in evaluations if is_score(course)]
@@ -50,7 +50,7 @@ def overfits(evidence: Evidence, group: RankGroup) -> Judgement:
         "J05",
         "info",
         "possible",
-        f"The model learns by heart: {turned.name} has risen from {units.metric(turned.lowest)} to {units.metric(now)}",
+        f"The model overfits: {turned.name} has risen from {units.metric(turned.lowest)} to {units.metric(now)}",
         [
             Fact(
                 f"{turned.name} was {units.metric(turned.lowest)} at its lowest, evaluation {number}",
@@ -71,9 +71,9 @@ def overfits(evidence: Evidence, group: RankGroup) -> Judgement:
                 for score in scores[:2]
             ),
         ],
-        "The model fits what only its training samples have: they are few for its size, or too much alike.",
+        "The model memorizes its training samples: there are too few of them for its size, or they are too much alike.",
         f"{best}\n# augmentation, dropout, weight decay, a smaller model, or more data",
-        "What counts is measured otherwise, and still improves.",
+        "The metric that matters is another one, and it still improves.",
     )
     return Suspicion(finding, HOLD_S)
 

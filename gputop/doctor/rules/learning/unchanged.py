@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 import statistics
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 
 from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
@@ -303,7 +302,7 @@ def _parts_of(stretches: Sequence[Stretch]) -> list[tuple[float, float]]:
     """Return the mean of each eighth of a course, and its standard error."""
     bounds = [place * len(stretches) // STRETCHES_MIN for place in range(STRETCHES_MIN + 1)]
     found = []
-    for first, end in itertools.pairwise(bounds):
+    for first, end in pairwise(bounds):
         means = [stretch.mean for stretch in stretches[first:end]]
         found.append((units.mean(means), statistics.pstdev(means) / math.sqrt(len(means))))
     return found

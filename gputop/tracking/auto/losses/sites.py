@@ -119,8 +119,8 @@ class Sites:
         return site
 
     def known_here(self, caller: FrameType | None) -> Site | None:
-        """Return the same if it has run backward before, and else perhaps None; ``caller``: where the search begins."""
-        # As ``here``, without its calls: the fast path has no time for them.
+        """Return the line that ``here`` returns, or None if it may be new; ``caller``: where the search begins."""
+        # Without the calls of ``here``: the fast path has no time for them.
         is_library, frame = self._code.known_libraries, caller
         while frame is not None and is_library.get(frame.f_code.co_filename):
             frame = frame.f_back
@@ -150,11 +150,10 @@ class Sites:
         # A signal handler that raises may have interrupted ``take``: then the losses of that step are still in its sites.
         if site not in self.pending:
             self.pending.append(site)
-            site.begin(value, part)
         elif site.count:
             site.add(value, part)
-        else:
-            site.begin(value, part)
+            return
+        site.begin(value, part)
 
     def take_plain(self, values: dict[str, Any], optimizer: Any, step: int) -> bool:
         """Put the loss into ``values`` if it is the only one, with a name and no division to undo; else return False."""

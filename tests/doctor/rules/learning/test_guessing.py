@@ -131,6 +131,14 @@ def test_a_trainer_whose_evaluations_guess_does_not_learn(classes: int, tmp_path
     assert finding.title == f"After 3 evaluations, the model does no better than a guess among {classes} classes"
 
 
+def test_what_the_run_does_stands_before_a_remark_that_is_as_certain(tmp_path: Path) -> None:
+    assert trainer_log(at(math.log(4), 0.25), tmp_path) is not None
+    log = tmp_path / "train.log"
+    remark = "dataloader.py:759: UserWarning: 'pin_memory' argument is set as true but no accelerator is found, then\n"
+    log.write_text(remark + log.read_text())
+    assert [item.id for item in explain_logs([str(log)])[0]] == ["J03", "A12"]
+
+
 def test_an_evaluation_of_few_samples_varies(tmp_path: Path) -> None:
     shares = (0.101, 0.116, 0.11, 0.087)
     varies: Course = lambda number, rng: (math.log(10), shares[number // 8 % 4])  # noqa: E731

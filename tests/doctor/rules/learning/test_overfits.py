@@ -1,4 +1,4 @@
-"""A model that learns by heart: the loss of its evaluations rises for long after its best (J05)."""
+"""A model that overfits: the loss of its evaluations rises for long after its best (J05)."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def falls_back(epoch: int) -> float:
 
 
 @pytest.mark.parametrize("dice", [None, falls_back], ids=["the loss alone", "with a score"])
-def test_a_loss_that_rises_for_long_after_its_best_is_that_of_a_model_that_learns_by_heart(
+def test_a_loss_that_rises_for_long_after_its_best_is_that_of_a_model_that_overfits(
     dice: Course | None, tmp_path: Path
 ) -> None:
-    assert says(tmp_path, learns, turns, dice) == "The model learns by heart: val_loss has risen from 0.35 to 0.686"
+    assert says(tmp_path, learns, turns, dice) == "The model overfits: val_loss has risen from 0.35 to 0.686"
 
 
 @pytest.mark.parametrize(
@@ -60,4 +60,4 @@ def test_other_courses_are_left_alone(
     trained: Course, evaluated: Course, dice: Course | None, epochs: int, tmp_path: Path
 ) -> None:
     title = says(tmp_path, trained, evaluated, dice, epochs)
-    assert title is None or "by heart" not in title
+    assert title is None or "overfits" not in title
