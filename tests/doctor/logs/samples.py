@@ -137,6 +137,12 @@ MATCHING: tuple[tuple[str, str, dict[str, str]], ...] = (
     ),
     ("oom", "RuntimeError: CUDA error: out of memory", {}),
     (
+        "oom",  # torch 2.1 and 2.2 misspell the word
+        "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 344.00 MiB. GPU 0 has a total capacty of 23.69 GiB "
+        "of which 211.81 MiB is free.",
+        {"size": "344.00 MiB", "total": "23.69 GiB", "free": "211.81 MiB"},
+    ),
+    (
         "oom_other_proc",
         "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.00 GiB. GPU 0 has a total "
         "capacity of 79.15 GiB of which "

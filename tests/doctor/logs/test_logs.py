@@ -588,6 +588,14 @@ def test_tensors_of_other_sizes_are_other_operations() -> None:
     assert finding.title == "Rank 3 waited in ALLREDUCE number 6269 of 2 elements, others in one of 7 086 080"
 
 
+def test_ranks_may_send_each_other_parts_of_other_sizes() -> None:
+    text = "".join(
+        WATCHDOG.format(rank=rank, number=6269, op="ALLTOALL_BASE").replace("NumelIn=1,", f"NumelIn={100 + rank},")
+        for rank in range(4)
+    )
+    assert told(text).findings[0].id == "G01"
+
+
 def test_watchdogs_in_different_operations_are_a_mismatch() -> None:
     text = WATCHDOG.format(rank=0, number=12, op="ALLREDUCE") + WATCHDOG.format(rank=1, number=11, op="ALLGATHER")
     finding = told(text).findings[0]
@@ -911,6 +919,12 @@ def test_an_error_that_a_library_catches_and_prints_ends_no_run(path: str, line:
     last = told(IN_A_LIBRARY.format(path=path)).findings[0]
     assert (last.id, last.confidence) == ("module_missing", "certain")
     assert any("__init__.py:57 (_is_triton_available)" in fact.text and "venv" not in fact.text for fact in last.evidence)
+
+
+@pytest.mark.parametrize(("xid", "cause"), [(79, "I05"), (48, "I04"), (31, "I04"), (999, "I04")])
+def test_a_gpu_that_has_fallen_off_the_bus_is_lost(xid: int, cause: str) -> None:
+    line = f"[ 812.1] NVRM: Xid (PCI:0000:3b:00): {xid}, pid='<unknown>', name=<unknown>, what happened.\n"
+    assert told(line).findings[0].id == cause
 
 
 def test_nccl_does_without_a_plug_in() -> None:

@@ -192,7 +192,7 @@ def evaluated_at_chance(evidence: Evidence, group: RankGroup, rank: Rank, name: 
             ),
             Fact(f"{first.name} is {units.metric(first.lowest)} to {units.metric(first.highest)}", first.highest, first.source),
         ],
-        _CAUSE,
+        f"{_CAUSE} Or the learning rate is far too high, and the first steps have ruined the model.",
         _FIX,
         "The task is so hard that learning begins later.",
     )

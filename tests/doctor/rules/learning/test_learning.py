@@ -149,6 +149,21 @@ def test_a_loss_that_grows_beside_a_teacher_is_only_possible(twin: bool, confide
     assert finding.confidence == confidence
 
 
+def test_a_spike_before_a_divergence_makes_it_no_less_likely(tmp_path: Path) -> None:
+    low, spike = [0.4] * 60, [2.9] * 30
+    losses = [0.8, 0.7, 0.6, *low, *spike, *low, *(0.4 * 1.05**at for at in range(60)), *([7.5] * 30)]
+    log = tmp_path / "train.log"
+    log.write_text("".join(f"step {at} loss {loss:.4f}\n" for at, loss in enumerate(losses)))
+    assert [item.confidence for item in explain_logs([str(log)])[0] if item.id == "J02"] == ["likely"]
+
+
+def test_of_many_losses_a_few_that_rise_are_no_course(tmp_path: Path) -> None:
+    losses = [*(1.0 - 0.003 * at for at in range(94)), 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]
+    log = tmp_path / "train.log"
+    log.write_text("".join(f"step {at} loss {loss:.4f}\n" for at, loss in enumerate(losses)))
+    assert [item.id for item in explain_logs([str(log)])[0] if item.id == "J02"] == []
+
+
 @pytest.mark.parametrize(("blocks", "confidence"), [(5, "possible"), (1, "likely")])
 def test_a_loss_of_tasks_that_take_turns_in_long_blocks_is_only_possible(blocks: int, confidence: str, tmp_path: Path) -> None:
     """A spike that passed says nothing about the growth after it."""

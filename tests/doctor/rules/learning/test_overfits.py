@@ -53,8 +53,9 @@ def test_a_loss_that_rises_for_long_after_its_best_is_that_of_a_model_that_overf
         (learns, lambda epoch: turns(epoch) if epoch < 30 else 0.4, falls_back, 40),
         (lambda epoch: 0.6 - 0.005 * epoch, turns, falls_back, 40),
         (learns, lambda epoch: 0.6 + 0.012 * epoch, falls_back, 12),
+        (learns, lambda epoch: turns(epoch) if epoch < 10 else 1.2 - 0.02 * (epoch - 10), falls_back, 40),
     ],
-    ids=["the score rises", "too soon", "a little", "comes back", "trains little", "few evaluations"],
+    ids=["the score rises", "too soon", "a little", "comes back", "trains little", "few evaluations", "falls again"],
 )
 def test_other_courses_are_left_alone(
     trained: Course, evaluated: Course, dice: Course | None, epochs: int, tmp_path: Path
