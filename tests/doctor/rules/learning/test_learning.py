@@ -150,7 +150,7 @@ def test_a_loss_that_grows_beside_a_teacher_is_only_possible(twin: bool, confide
 
 
 def test_a_spike_before_a_divergence_makes_it_no_less_likely(tmp_path: Path) -> None:
-    low, spike = [0.4] * 60, [2.9] * 30
+    low, spike = [0.4] * 60, [7.0] * 30
     losses = [0.8, 0.7, 0.6, *low, *spike, *low, *(0.4 * 1.05**at for at in range(60)), *([7.5] * 30)]
     log = tmp_path / "train.log"
     log.write_text("".join(f"step {at} loss {loss:.4f}\n" for at, loss in enumerate(losses)))

@@ -86,11 +86,11 @@ def test_one_look_at_variables_is_not_enough() -> None:
     assert said_of(IN_ORDER, scenes.falls, seconds=35) is None
 
 
-def printed(place: Callable[[int], float], every: int, tmp_path: Path, steps: int = 240) -> Finding | None:
+def printed(place: Callable[[int], float], every: int, tmp_path: Path) -> Finding | None:
     """What a log says that shows the loss of every fourth batch; a new class begins at ``place`` of each number."""
     begins = {round(place(number)) for number in range(40)}
     lines, since = [], 0
-    for step in range(steps):
+    for step in range(240):
         since = 0 if step in begins else since + 1
         if step % every == 0:
             lines.append(f"[{step // 104:02d}][{step % 104:3d}/104] loss: {2.1 if not step else 9.0 * 0.2**since:.4f}")
@@ -112,11 +112,6 @@ def test_a_jump_may_show_late_where_few_losses_are_printed(every: int, tmp_path:
     finding = printed(lambda number: 13 * number + every // 2, every, tmp_path)
     assert finding is not None
     assert (finding.severity, finding.confidence) == ("warning", "possible")
-
-
-@pytest.mark.parametrize(("every", "found"), [(1, True), (4, False)])
-def test_where_few_losses_are_printed_more_jumps_must_be_even(every: int, found: bool, tmp_path: Path) -> None:
-    assert (printed(lambda number: 13 * number + every // 2, every, tmp_path, steps=105) is not None) is found
 
 
 @pytest.mark.parametrize("every", [1, 2, 4])
