@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gputop.tracking.auto.losses.reduction import UNREAD, Reduced, _read, divided_by, read, read_mean, step_loss
-from gputop.tracking.auto.losses.site import Site
+from gputop.tracking.auto.losses.site import ALIKE_STEPS, Site
 from gputop.tracking.auto.losses.sites import Sites
 from gputop.tracking.auto.losses.user_code import UserCode
 from gputop.tracking.auto.losses.values import value_of
+from gputop.tracking.auto.training import several_losses
 from tests.fuzzing import examples
 from tests.packages import imports
 
@@ -167,6 +168,45 @@ def test_the_loss_of_a_step_is_the_same_whether_a_line_has_seen_its_form_before_
         expected, factor = step_loss(total, parts, factor, last)
         last = divided_by(parts) if len(parts) > 1 else last
         assert sites.take() == [(site, expected)]
+
+
+ALIKE = [[2, 2]] * (ALIKE_STEPS + 2)
+"""The divisors of each loss, step by step: the first two steps show what the losses of a step amount to."""
+
+
+@pytest.mark.parametrize(
+    ("before", "step", "reads"),
+    [
+        (ALIKE[:-1], [2, 2], 2),
+        (ALIKE, [2, 2], 1),
+        ([*ALIKE, [2]], [2, 2], 1),
+        (ALIKE, [2], 1),
+        (ALIKE, [3, 3, 3], 3),
+        (ALIKE, [4, 2, 4], 3),
+        ([[2, 4], *ALIKE], [2, 2], 2),
+        ([*ALIKE, [4, 2]], [2, 2], 2),
+    ],
+    ids=["too few", "alike", "after a short step", "short", "another number", "another first one", "differed", "differ now"],
+)
+def test_of_losses_that_are_always_reduced_alike_only_the_first_one_is_read(
+    monkeypatch: pytest.MonkeyPatch, before: list[list[int]], step: list[int], reads: int
+) -> None:
+    read_now: list[Any] = []
+    monkeypatch.setattr(several_losses, "read_mean", lambda loss: read_now.append(loss) or read_mean(loss))
+    sites, site, factor, last = Sites(UserCode()), Site(None), 1.0, None
+    site.accumulates = True
+    monkeypatch.setattr(sites, "known_here", lambda caller: site)
+    several = several_losses.Several(torch, sites, [site])
+    found = batches([4] * 4)
+    for divisors in [*before, step]:
+        read_now.clear()
+        losses = [mean(*batch) / divisor for batch, divisor in zip(found, divisors, strict=False)]
+        assert all(several.takes(loss, None) for loss in losses)
+        parts = [read(loss) for loss in losses]
+        expected, factor = step_loss(sum(loss.item() for loss in losses), parts, factor, last)
+        last = divided_by(parts) if len(parts) > 1 else last
+        assert several.take([site]) == (expected,)
+    assert len(read_now) == reads
 
 
 @pytest.mark.parametrize("known", [True, False])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from itertools import count
 from types import FrameType
@@ -18,6 +19,10 @@ PARTS_AFTER = 20
 """If it is unknown whether the gradients that were reset before the first step were parts of it, this many steps in a row must
 have the same number of backwards, with resets in between, before they count as parts: no script discards as many batches each
 time."""
+
+
+ALIKE_STEPS = 200
+"""If all losses of a step were reduced alike in this many steps, and in none otherwise, the first one of a step shows it."""
 
 
 class InDoubt(NamedTuple):
@@ -53,8 +58,21 @@ class Site:
             "shared",
             "total",
             "undecided",
+            "usual",
         ),
-        *("_alone", "_earlier", "_is_unknown", "_last", "_left_to_see", "_rule", "_rule_for", "_seen_count", "_step", "_turns"),
+        *(
+            "_alike",
+            "_alone",
+            "_earlier",
+            "_is_unknown",
+            "_last",
+            "_left_to_see",
+            "_rule",
+            "_rule_for",
+            "_seen_count",
+            "_step",
+            "_turns",
+        ),
         "_was_reset",
     )
 
@@ -78,6 +96,10 @@ class Site:
         """How all losses of an earlier step were reduced, how many they were, and the factor then."""
         self._rule: Rule = None, None, 1.0
         """What the loss of such a step is."""
+        self._alike = 0.0
+        """In how many steps all losses were reduced as in the step before; minus infinity once some differed in one step."""
+        self.usual: Reduced | None = None
+        """How all losses of a step are reduced if the first one is, so that the others need not be read; None if unknown."""
         self._alone = 0
         """In how many steps it ran once, without those of the fast path."""
         self._earlier: tuple[Any, list[Reduced]] | None = None
@@ -100,6 +122,7 @@ class Site:
     def begin_training(self) -> None:
         """Forget how an earlier training divided its losses."""
         self.factor, self.divided_by = accelerate_divides_by(), None
+        self._alike, self.usual = 0.0, None
 
     def set_name(self, name: str) -> None:
         """Name a line that ran for the first time later."""
@@ -189,6 +212,9 @@ class Site:
                     loss = self.total if by is None else self.total * by
                     self.divided_by = self.parts[0].whole
                     self.total, self.count, self.parts = 0.0, 0, []
+                    self._alike += 1
+                    if self._alike == ALIKE_STEPS:
+                        self.usual = part
                     return loss if over is None else loss / over
         plain = self.count == 1 and self.factor == 1.0 and self._earlier is None and self.parts[0].count is None
         if plain and type(self.total) is float:
@@ -216,7 +242,9 @@ class Site:
     def _learn(self, factor: float) -> None:
         """Remember what the losses of this step amount to, if it depends on nothing but how they were reduced."""
         part = self.parts[0]
-        if part.kind == "mean" and part.by is None and part.count is None and all(other is part for other in self.parts):
+        if any(other is not part for other in self.parts):
+            self._alike, self.usual = -math.inf, None
+        elif part.kind == "mean" and part.by is None and part.count is None:
             self._rule_for, self._rule = (part, self.count, factor), rule(self.parts, factor, None)
 
     def take_plain(self) -> Any:

@@ -1,7 +1,8 @@
 """The losses of a fast iteration that has several, or a scaled one: each is taken at its line, as on the full path.
 
 Iterations with a single loss skip this: finding the line takes longer than everything else on the fast path. A mean is read in
-fewer steps than other losses.
+fewer steps than other losses. Where all losses of a step have always been reduced alike, only the graph of the first one is
+read, as reading one takes as long as all else; steps that are measured in full read each.
 """
 
 from __future__ import annotations
@@ -49,7 +50,11 @@ class Several:
             value = values.plain_value_of(self._torch, tensor)
         if value is None:
             return False
-        read = read_mean(tensor) if part is UNREAD and (site.accumulates or site.count) else part
+        read: Reduced | None = part
+        if part is UNREAD and site.count and site.parts[0] is site.usual:
+            read = site.usual
+        elif part is UNREAD and (site.accumulates or site.count):
+            read = read_mean(tensor)
         if read is None or read.count is not None:
             with unseen(self._torch):
                 return sites.add(site, value, part, tensor, in_closure=False)
