@@ -39,7 +39,8 @@ _OF_EPOCH = "_epoch"
 _SHORT = re.compile(r"(?:^|[^a-z])(?:nll|b?ce|xent|cross_?entropy)(?:$|[^a-z])")
 """What scripts call a loss of classification or of a language model; it counts where no metric has "loss" in its name."""
 _ERROR = re.compile(
-    r"(?:^|[^a-z])(?:mse|rmse|mae|huber|objective|recon(?:struction)?|info_?nce|contrastive|triplet)(?:$|[^a-z])"
+    r"(?:^|[^a-z])(?:mse|rmse|mae|huber|objective|recon(?:struction)?|info_?nce|contrastive|triplet"
+    r"|(?:smooth_?)?l1|charbonnier|chamfer|photometric)(?:$|[^a-z])"
 )
 """What scripts call a loss of regression, reconstruction or contrast; it counts where there is none of the above."""
 _BESIDE_A_LOSS = frozenset(

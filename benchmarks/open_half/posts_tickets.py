@@ -38,4 +38,22 @@ LOGS: tuple[Case, ...] = (
         r"sigmoid|logits|0 and 1|\[0, ?1\]|between 0|0 to 1|0\.\.1|binary.cross",
         ("illegal", "exception"),
     ),
+    # Kaggle restarted the notebook: its memory is full of cached images.
+    _case("competition-notebook-version-12", ("H05",)),
+    # The loss falls for 600 iterations, then grows without end.
+    _case("elevation-from-stereo", ("J02",)),
+    # Ultralytics with the CPU's build of torch.
+    _case("ants-on-video", ("A12",)),
+    # DETR's loop leaves when its loss is NaN, here on rank 1.
+    _case("detr-on-insects", ("J01", "nan_loss")),
+    # set_device(rank) on the second server.
+    _case("pose-estimation-and-the-second-server", ("A08", "invalid_ordinal"), acceptable=_UNEXPLAINED),
+    # Megatron finds a NaN on rank 13.
+    _case("pretraining-with-two-stages-and-a-warm-up", ("J01", "nan_loss"), acceptable=("exception", "G04")),
+    # NCCL talks through docker0, and the first broadcast never ends.
+    _case("two-workstations-on-the-lab-switch", (ANY,), "docker0|NCCL_SOCKET_IFNAME|interface", ("G02", "G01", "G03")),
+    # 13 s of waiting for 1.3 s of work.
+    _case("vision-model-at-batch-120", ("D01",), acceptable=("D07",)),
+    # Node 0 rebooted; node 1 only loses its peer.
+    _case("what-is-left-of-node-one", ("G04",), acceptable=_UNEXPLAINED),
 )

@@ -33,8 +33,6 @@ LOGS: tuple[Case, ...] = (
     _case("retrieval-model-on-a-quarter-rack", ("G03", "G06"), acceptable=("exception", "G04")),
     # Each task takes the first GPU.
     _case("srun-and-four-a100-for-imagenet", ("A07",), acceptable=_UNEXPLAINED),
-    # set_device(rank) on the second server.
-    _case("pose-estimation-and-the-second-server", ("A08",), acceptable=_UNEXPLAINED),
     # The wheel has no code for Volta.
     _case("speech-enhancer-for-meetings", (ANY,), "sm_?70|capabilit|architecture|built for|kernel image", ("exception", "A12")),
     # The fabric manager does not run.
@@ -43,8 +41,6 @@ LOGS: tuple[Case, ...] = (
     _case("named-entities-as-a-system-service", ("I05", "I04"), acceptable=_UNEXPLAINED),
     # Rank 6 meets an uncorrectable memory error.
     _case("translation-giant-since-the-weekend", ("I04",), acceptable=("exception", "I05", "G04")),
-    # Megatron finds a NaN on rank 13.
-    _case("pretraining-with-two-stages-and-a-warm-up", ("J01", "nan_loss"), acceptable=("exception", "G04")),
     # A learning rate of 4: the loss grows from step 800 on.
     _case("ranking-ads-in-april", ("J02",)),
     # The loss stays at ln 100.
@@ -90,12 +86,8 @@ LOGS: tuple[Case, ...] = (
         r"infiniband|\bIB\b|mlx5|\bNIC\b|\bport\b|network",
         ("exception", "I12", "K06", "G04"),
     ),
-    # NCCL talks through docker0, and the first broadcast never ends.
-    _case("two-workstations-on-the-lab-switch", (ANY,), "docker0|NCCL_SOCKET_IFNAME|interface", ("G02", "G01", "G03")),
     # Rank 0 has one batch more.
     _case("search-ranking-at-the-end-of-epoch-zero", ("C07",), acceptable=("C08", "G01")),
-    # 13 s of waiting for 1.3 s of work.
-    _case("vision-model-at-batch-120", ("D01",), acceptable=("D07",)),
     # The environment of the second node lacks torch.
     _case(
         "protein-embeddings-on-a-pair-of-nodes",
@@ -107,8 +99,6 @@ LOGS: tuple[Case, ...] = (
     _case("thursday-test-on-the-teams-box", ("H03",), acceptable=("H02", "exception")),
     # The weights under training are in float16, which the scaler refuses.
     _case("support-answers-with-lora", (ANY,), "fp16|float16|half|bf16|float32|fp32", _UNEXPLAINED),
-    # Node 0 rebooted; node 1 only loses its peer.
-    _case("what-is-left-of-node-one", ("G04",), acceptable=_UNEXPLAINED),
     # A mixture of experts with one spike of the gradient's norm.
     _case("healthy-sparse-experts-by-iterations"),
     # The dynamic loss scale is lowered nine times at first and once later.

@@ -22,8 +22,6 @@ LOGS: tuple[Case, ...] = (
     _case("afternoon-slot-on-the-shared-desktop", ("H03",), acceptable=("H02", "H04", "exception")),
     # The kernel of WSL killed a script that keeps five gigabytes of text as a list of ids.
     _case("autumn-corpus-in-the-kitchen", ("H05",), acceptable=("signal_killed",)),
-    # Kaggle restarted the notebook: its memory is full of cached images.
-    _case("competition-notebook-version-12", ("H05",)),
     # A container with the usual 64 MB of /dev/shm.
     _case("bees-in-a-container", ("D08",), acceptable=_UNEXPLAINED),
     # Spawned workers cannot import a class that is defined in a notebook's cell.
@@ -73,8 +71,6 @@ LOGS: tuple[Case, ...] = (
     _case("ingredients-into-recipes", ("J01", "nan_loss")),
     # The loss stays at the logarithm of ten.
     _case("first-own-loop", ("J03",)),
-    # The loss falls for 600 iterations, then grows without end.
-    _case("elevation-from-stereo", ("J02",)),
     # The evaluation on rank 0 does not fit.
     _case("both-cards-and-a-longer-context", ("H02",), acceptable=_UNEXPLAINED),
     # Rank 1 misses a file. That the rest is "Killed" is Lightning's doing.
@@ -94,12 +90,8 @@ LOGS: tuple[Case, ...] = (
     _case("fruit-detector-on-the-tower", ("H05",), acceptable=("G04", "exception")),
     # Both ranks train on one GPU.
     _case("clone-of-a-detection-repo", ("A07",), acceptable=_UNEXPLAINED),
-    # DETR's loop leaves when its loss is NaN, here on rank 1.
-    _case("detr-on-insects", ("J01", "nan_loss")),
     # NCCL finds no room in a container's /dev/shm.
     _case("image-of-the-study-group", ("G05",), acceptable=("D08", "nccl_system", "exception")),
-    # Ultralytics with the CPU's build of torch.
-    _case("ants-on-video", ("A12",)),
     # Nine tenths of a step are its data.
     _case("landmarks-at-half-price", ("D01",), acceptable=("D07",)),
     # GPT-2 has no padding token.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 ROOT = "Root Cause (first observed failure)"
 _FIELD = re.compile(r"^\s+(?P<name>time|host|rank|exitcode|error_file|traceback)\s*: (?P<value>.*)$")
 _PID = re.compile(r"\(pid: (\d+)\)")
+_LOCAL_RANK = re.compile(r"\(local_rank: (\d+)\)")
 
 
 @dataclass(slots=True)
@@ -15,6 +16,7 @@ class Root:
     """torchrun's root cause: the first failure that the launcher observed."""
 
     rank: int | None = None
+    local_rank: int | None = None
     host: str | None = None
     exit_code: int | None = None
     pid: int | None = None
@@ -45,6 +47,8 @@ class Summary:
         name, value = found["name"], found["value"].strip()
         if name == "rank":
             self.root.rank = number(value.split(" ")[0])
+            local = _LOCAL_RANK.search(value)
+            self.root.local_rank = int(local[1]) if local else None
         elif name == "exitcode":
             self.root.exit_code = number(value.split(" ")[0])
             pid = _PID.search(value)

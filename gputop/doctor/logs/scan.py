@@ -14,6 +14,7 @@ from gputop.doctor.logs.json_lines import BEGINS_WITHIN, unfolded
 from gputop.doctor.logs.last_words import Word
 from gputop.doctor.logs.launcher import Root
 from gputop.doctor.logs.lines import clean
+from gputop.doctor.logs.nccl_start import NcclStart
 from gputop.doctor.logs.observation import Observation
 from gputop.doctor.logs.pieces import TEXT_TRIGGERS, Line, Pieces
 from gputop.doctor.logs.reading import Reading
@@ -73,6 +74,11 @@ class LogScan:
     def last_words(self) -> list[Word]:
         """The error lines at the end, about which nothing else is known."""
         return self._reading.last_words.words
+
+    @property
+    def nccl_start(self) -> NcclStart:
+        """How far NCCL came with its first communicator."""
+        return self._reading.nccl_start
 
     @property
     def observations(self) -> list[Observation]:

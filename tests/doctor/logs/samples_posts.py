@@ -18,6 +18,15 @@ POSTS: tuple[tuple[str, str, dict[str, str]], ...] = (
         "library: 8.3.2 but source was compiled with: 8.6.0.  CuDNN library needs to have matching major version",
         {"found": "8.3.2", "built": "8.6.0"},
     ),
+    (
+        "cpu_build",
+        "YOLOv5 🚀 v7.0-294-gdb125a20 Python-3.10.12 torch-2.0.1+cpu CPU (Intel Xeon 2.20GHz)",
+        {"torch": "2.0.1"},
+    ),
+    ("kernel_memory", "Your notebook tried to allocate more memory than is available. It has restarted.", {}),
+    ("kernel_memory", "Your session crashed after using all available RAM.", {}),
+    ("kernel_died", "The kernel for train.ipynb appears to have died. It will restart automatically.", {}),
+    ("kernel_died", "[I 12:41:07.119 LabApp] AsyncIOLoopKernelRestarter: restarting kernel (1/5), keep random ports", {}),
     ("unequal_samples", "RuntimeError: Trying to resize storage that is not resizable", {}),
     (
         "unequal_samples",

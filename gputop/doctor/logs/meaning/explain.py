@@ -7,8 +7,7 @@ and by the order within one log. Pure: ``scan`` reads the logs.
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from gputop import units
@@ -22,19 +21,18 @@ from gputop.doctor.logs.meaning.first_failure import (
     fatal,
     first_failure,
     is_same,
+    not_after_a_peer,
     not_cancelled_for,
     reason_of,
     without_stops,
 )
 from gputop.doctor.logs.meaning.habits import shape_of, with_announced, with_those_before, without_habits, without_outlived
 from gputop.doctor.logs.meaning.observed import finding_of, place, quote, short
+from gputop.doctor.logs.meaning.stuck import TIMEOUTS, behind_bridge, timed_out
 from gputop.doctor.logs.observation import Observation
 from gputop.doctor.logs.patterns.pattern import HINT
 from gputop.doctor.logs.scan import LogScan
 
-_STUCK = ("nccl_watchdog", "nccl_heartbeat", "gloo_timeout")
-_ONE_SIZE = ("ALLREDUCE", "BROADCAST", "REDUCE")
-"""Collectives in which each rank has a tensor of the same size."""
 _ABORTS = ("cpp_terminate", "stopped")
 """How a process ends when its watchdog gives up, and how the launcher then ends the others."""
 
@@ -75,8 +73,9 @@ def explain(scans: Sequence[LogScan], run: str | None = None, failed: bool = Fal
     if failed or launcher is not None:
         seen = [replace(item, followed=False) for item in seen]
     consequences = tuple(item for item in seen if item.pattern is not None and item.pattern.cascade)
-    failures = fatal(not_cancelled_for([item for item in seen if item.failure], consequences), passed)
-    if any(item.pattern is not None and item.pattern.id in _STUCK for item in consequences):
+    failures = not_after_a_peer([item for item in seen if item.failure], consequences)
+    failures = fatal(not_cancelled_for(failures, consequences), passed)
+    if any(item.pattern is not None and item.pattern.id in TIMEOUTS for item in consequences):
         failures = [item for item in failures if item.pattern is None or item.pattern.id not in _ABORTS]
     root = first_failure(failures, launcher, scans)
     word = None if root is not None else _last_word(scans, consequences, launcher)
@@ -99,6 +98,8 @@ def explain(scans: Sequence[LogScan], run: str | None = None, failed: bool = Fal
     elif root is None and consequences:
         findings.append(_consequence_alone(consequences, scans, launcher))
     ended = bool(findings)
+    if not ended and (waits := behind_bridge(scans)) is not None:
+        findings.append(waits)
     findings += _remarks(seen, root, {finding.title for finding in findings})
     return Explanation(root, tuple(replace(finding, run=run) for finding in findings), consequences, ended, unproven)
 
@@ -125,7 +126,7 @@ def _remarks(seen: Sequence[Observation], root: Observation | None, titles: set[
 
 def _last_word(scans: Sequence[LogScan], consequences: Sequence[Observation], launcher: Root | None) -> Word | None:
     """Return the error line at the end of the logs; None if a known text says more."""
-    if _stuck(consequences, scans) is not None:
+    if timed_out(consequences, scans) is not None:
         return None
     begun = {item.file: item.at for item in reversed(consequences)}
     words = [word for scan in scans for word in scan.last_words]
@@ -162,7 +163,28 @@ def _of_root(root: Observation, seen: list[Observation], scans: Sequence[LogScan
         names = ", ".join(dict.fromkeys(item.pattern.id for item in after if item.pattern is not None))
         lines = "1 line that follows" if len(after) == 1 else f"{len(after)} lines that follow"
         facts.append(Fact(f"{lines} from it: {names}", len(after), place(after[0])))
-    return replace(finding, evidence=tuple(facts), confidence=confidence)
+    finding = replace(finding, evidence=tuple(facts), confidence=confidence)
+    if root.pattern is None or root.pattern.id != "invalid_ordinal" or launcher is None or root.rank != launcher.rank:
+        return finding
+    return finding if launcher.local_rank in (None, launcher.rank) else _of_global_rank(finding, launcher)
+
+
+def _of_global_rank(finding: Finding, launcher: Root) -> Finding:
+    """Return the finding for a rank that asked for a missing GPU and has another number on its own host.
+
+    A host has a first GPU, so local rank 0 proves that the script used RANK.
+    """
+    fact = Fact(f"rank {launcher.rank} is local rank {launcher.local_rank} on its host", launcher.local_rank, "torchrun")
+    return replace(
+        finding,
+        id="A08",
+        confidence="certain" if launcher.local_rank == 0 else "likely",
+        title=f"Rank {launcher.rank} asked for a GPU that it does not see: RANK is not LOCAL_RANK",
+        evidence=(*finding.evidence, fact),
+        cause="The script chooses its GPU by RANK, which counts across all hosts. This works on the first host, but on the "
+        "second the number exceeds the number of GPUs.",
+        refuted_by="CUDA_VISIBLE_DEVICES hides the GPU of that local rank.",
+    )
 
 
 def _launcher_facts(launcher: Root | None) -> list[Fact]:
@@ -181,12 +203,29 @@ def _ended(code: int | None) -> str:
 
 def _without_text(launcher: Root, consequences: Sequence[Observation], scans: Sequence[LogScan]) -> Finding:
     """Return the finding for a rank on which only the launcher reports."""
-    stuck = _stuck(consequences, scans)
+    stuck = timed_out(consequences, scans)
     if stuck is not None:
         return replace(stuck, evidence=(*stuck.evidence, *_launcher_facts(launcher)))
     who = f"Rank {launcher.rank}" if launcher.rank is not None else "A rank"
     host = f" on {launcher.host}" if launcher.host and launcher.host != "localhost" else ""
     facts = (*_launcher_facts(launcher), *(Fact(quote(item), short(item.line), place(item)) for item in consequences[:2]))
+    peers = _hosts_that_left(consequences, launcher.host or "")
+    if peers and launcher.exit_code is not None and launcher.exit_code < 0:
+        return Finding(
+            id="G04",
+            severity="error",
+            confidence="likely",
+            title=f"{who}{host} ended after processes on {', '.join(peers)} had closed their connections",
+            evidence=facts,
+            cause="What was at the other end is gone: its processes ended, or its host did. That is the cause, and this log "
+            "does not have it.",
+            fix=filled(
+                "# read the logs of {peer} from that time on\n"
+                "ssh {peer} 'uptime; last -x reboot shutdown | head -3; sudo dmesg --ctime | tail -50'",
+                {"peer": peers[0]},
+            ),
+            refuted_by="All ranks there are alive: the network cut the connection.",
+        )
     logs = filled("\n# torchrun noted more in {file}", {"file": launcher.error_file}) if launcher.error_file else ""
     meaning = exits.meaning_of(launcher.exit_code) if launcher.exit_code is not None and launcher.exit_code < 0 else None
     if meaning is not None:
@@ -213,8 +252,15 @@ def _without_text(launcher: Root, consequences: Sequence[Observation], scans: Se
     )
 
 
+def _hosts_that_left(consequences: Sequence[Observation], own: str) -> list[str]:
+    """Return the other hosts whose processes closed their connections, by NCCL: "node0" of "node0<40118>"."""
+    named = (item.groups.get("peer", "") for item in consequences if item.pattern and item.pattern.id == "nccl_peer_closed")
+    hosts = dict.fromkeys(host for peer in named if (host := peer.partition("<")[0]))
+    return [host for host in hosts if host.partition(".")[0] != own.partition(".")[0]]
+
+
 def _consequence_alone(consequences: Sequence[Observation], scans: Sequence[LogScan], launcher: Root | None) -> Finding:
-    stuck = _stuck(consequences, scans)
+    stuck = timed_out(consequences, scans)
     if stuck is not None:
         return stuck
     first = consequences[0]
@@ -226,80 +272,3 @@ def _consequence_alone(consequences: Sequence[Observation], scans: Sequence[LogS
         cause=f"{base.cause} These logs have only what followed.",
         fix="# read the log of the rank that failed first: torchrun --log-dir logs --tee 3 ... keeps one for each rank",
     )
-
-
-def _stuck(consequences: Sequence[Observation], scans: Sequence[LogScan]) -> Finding | None:
-    """Return the finding for a collective that timed out: which ranks waited in which one, and which did not enter."""
-    stuck = [item for item in consequences if item.pattern is not None and item.pattern.id in _STUCK]
-    if not stuck:
-        return None
-    reports = {item.rank: item for item in reversed(stuck) if item.rank is not None and "sequence" in item.groups}
-    base = finding_of(stuck[0])
-    facts = [Fact(quote(item), short(item.line), place(item)) for item in (list(reports.values()) or stuck)[:4]]
-    calls = {rank: (int(item.groups["sequence"]), item.groups["op"]) for rank, item in sorted(reports.items())}
-    known = {rank for scan in scans for rank in scan.ranks}
-    silent = sorted(known - set(reports))
-    if len(set(calls.values())) > 1:
-        behind = min(calls.values())
-        late = [rank for rank, call in calls.items() if call == behind]
-        ahead = max(calls.values())
-        return replace(
-            base,
-            id="C08",
-            confidence="likely",
-            title=f"{_upper(words.ranks(late))} waited in {behind[1]} number {behind[0]}, "
-            f"others in {ahead[1]} number {ahead[0]}",
-            evidence=tuple(facts),
-            cause="The ranks did not run the same collective operations: a branch, a break or uneven data on some of them.",
-        )
-    sizes = {rank: item.groups.get("elements") for rank, item in sorted(reports.items())}
-    call = next(iter(calls.values()), None)
-    if call is not None and call[1] in _ONE_SIZE and None not in sizes.values() and len(set(sizes.values())) > 1:
-        return _of_other_sizes(base, facts, call, {rank: int(size or 0) for rank, size in sizes.items()})
-    if call is not None and not silent and len(calls) > 1 and list(calls) == list(range(len(calls))):
-        return _all_inside(base, facts, call, len(calls))
-    if silent and reports:
-        facts.append(Fact(f"{words.ranks(silent)} reported no timeout", silent, "log"))
-        title = f"{base.title}; {words.ranks(silent)} did not come"
-        return replace(base, confidence="likely", title=title, evidence=tuple(facts))
-    return replace(base, confidence="likely", evidence=tuple(facts))
-
-
-def _of_other_sizes(base: Finding, facts: list[Fact], call: tuple[int, str], sizes: Mapping[int, int]) -> Finding:
-    """Return the finding for ranks that were in the same kind of collective, but not in the same one: their sizes differ."""
-    usual = statistics.mode(sizes.values())
-    other = [rank for rank, size in sizes.items() if size != usual]
-    size = sizes[other[0]]
-    return replace(
-        base,
-        id="C08",
-        confidence="likely",
-        title=f"{_upper(words.ranks(other))} waited in {call[1]} number {call[0]} of {words.count(size, 'element')}, "
-        f"others in one of {units.count(usual)}",
-        evidence=tuple(facts),
-        cause="The ranks did not run the same collective operations: a branch, a break or uneven data on some of them. With "
-        "uneven data, a rank that has finished its epoch goes on to the next operation, while the others average gradients.",
-    )
-
-
-def _all_inside(base: Finding, facts: list[Fact], call: tuple[int, str], ranks: int) -> Finding:
-    """Return the finding for a collective that every rank has entered and none has left: the data does not get through."""
-    which, first = f"{call[1]} number {call[0]}", call[0] <= 1
-    facts.append(Fact(f"all {ranks} ranks timed out in it: none of them is missing", ranks, "log"))
-    return replace(
-        base,
-        id="G02" if first else "G01",
-        confidence="likely",
-        title=f"All ranks entered {which}, {'the first collective operation, ' if first else ''}and none got through",
-        evidence=tuple(facts),
-        cause=f"The data does not get through, and no rank is missing: {'peer-to-peer copies' if first else 'a link'} between "
-        "GPUs, or the network between hosts, is at fault.",
-        fix="NCCL_P2P_DISABLE=1 torchrun ...  # if this works: a newer driver; iommu=pt on the kernel command line; ACS off\n"
-        "NCCL_DEBUG=INFO NCCL_SOCKET_IFNAME=eth0 torchrun ...  # several hosts: the interface that they share\n"
-        "nvidia-smi topo -p2p r; sudo dmesg | grep -i -E 'xid|nvlink'",
-        refuted_by="A rank whose output is not in these logs reported no timeout, or other operations: then it is missing.",
-    )
-
-
-def _upper(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -35,6 +35,9 @@ _BUILD = re.compile(
 """Reports that a compiler or linker failed; its own words came before."""
 REASON_WITHIN = 400
 """The lines of a build between what failed in it and what reports that."""
+_LOST_RENDEZVOUS = frozenset({"rdzv_connection"})
+_PEER_LEFT = frozenset({"nccl_peer_closed", "nccl_remote", "gloo_peer", "store_lost"})
+"""What a rank says when a process on another host has closed its connection."""
 _SHELL_GOES_ON = frozenset({"command_not_found", "conda_activate"})
 """What a shell script survives without set -e: a later failure ended it."""
 
@@ -108,6 +111,12 @@ def not_cancelled_for(failures: list[Observation], consequences: Sequence[Observ
         if not (_is_one_of(item, frozenset({"slurm_cancelled"})) and "." in item.groups["job"])
         or ended.get(item.file, item.at) >= item.at
     ]
+
+
+def not_after_a_peer(failures: list[Observation], consequences: Sequence[Observation]) -> list[Observation]:
+    """Leave out that a node lost the rendezvous after a process of another one had closed its connections: that one ended."""
+    left = {item.file: item.at for item in reversed(consequences) if _is_one_of(item, _PEER_LEFT)}
+    return [item for item in failures if not _is_one_of(item, _LOST_RENDEZVOUS) or left.get(item.file, item.at) >= item.at]
 
 
 def reason_of(report: Observation | None, seen: Sequence[Observation]) -> Observation | None:

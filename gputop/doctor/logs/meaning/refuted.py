@@ -15,6 +15,7 @@ REFUTED_BY = {
     "child_failed": "No rank is listed as failed: the launcher itself was stopped.",
     "coll_mismatch": "With TORCH_DISTRIBUTED_DEBUG=DETAIL all ranks list the same collectives in the same order.",
     "container_gpu": "docker run --rm --gpus all ubuntu nvidia-smi lists the GPUs.",
+    "cpu_build": "This machine has no GPU, or training on the CPU is intended.",
     "cuda_deser_ordinal": "torch.load with map_location fails in the same way.",
     "cuda_deser_unavailable": "torch.cuda.is_available() is True in the process that loads the checkpoint.",
     "anomaly_mode": "It is on for a few steps only, or in a run that searches for a NaN.",

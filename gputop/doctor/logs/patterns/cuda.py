@@ -34,6 +34,19 @@ PATTERNS: tuple[Pattern, ...] = (
         'python -c "import torch; print(torch.__version__, torch.version.cuda)"\n'
         "# install the CUDA build that pytorch.org's selector names for this driver: gputop doctor --before says which",
     ),
+    hint(
+        "cpu_build",
+        "A12",
+        "+cpu CPU (",
+        # The first line of YOLOv5 and of all that Ultralytics has published since.
+        r"\bPython-\S{1,20} torch-(?P<torch>[\d.]{1,20})\+cpu CPU \(",
+        "This build of torch ({torch}+cpu) supports only the CPU, and the training runs there",
+        "The installed torch was built without CUDA: it cannot use any GPU, whatever the driver says. On Windows, that is the "
+        "build that pip installs if it is not told otherwise.",
+        'python -c "import torch; print(torch.__version__, torch.version.cuda)"\n'
+        "# install the CUDA build that pytorch.org's selector names for this driver: gputop doctor --before says which",
+        confidence="likely",
+    ),
     failure(
         "no_driver",
         "A12",

@@ -38,7 +38,49 @@ _KILLED = (
 )
 _AFTER = "Read what the process printed before this line, which only says that it ended."
 
+_KERNEL = (
+    # Kaggle's page, and Colab's.
+    ("tried to allocate more memory than is available", r"notebook tried to allocate more memory than is available"),
+    ("using all available RAM", r"session crashed after using all available RAM"),
+)
+_KERNEL_DIED = (
+    # Jupyter's page and its server's log, VS Code, and nbclient, which papermill and nbconvert run notebooks with.
+    ("appears to have died", r"[Kk]ernel\b.{0,80} appears to have died"),
+    ("ernel died", r"DeadKernelError: Kernel died|^Kernel died"),
+    ("KernelRestarter: restarting kernel", r"KernelRestarter: restarting kernel \("),
+    ("ernel crashed while executing code", r"Kernel crashed while executing code"),
+)
+
 PATTERNS: tuple[Pattern, ...] = (
+    *(
+        failure(
+            "kernel_memory",
+            "H05",
+            key,
+            expression,
+            "The notebook's kernel was ended: it needed more memory than its machine or container has",
+            "Data that is kept in memory, copies of it in each loader worker, or results that a loop collects.",
+            "free -h  # while it runs: how fast it grows\n"
+            "# read samples in __getitem__ rather than all at once, fewer loader workers, arrays instead of lists; del results",
+            refuted_by="free -h, in another cell or a terminal, shows free memory when it happens.",
+        )
+        for key, expression in _KERNEL
+    ),
+    *(
+        failure(
+            "kernel_died",
+            "H05",
+            key,
+            expression,
+            "The notebook's kernel died",
+            "Most kernels that die have used up their memory; the others crash in native code.",
+            "sudo dmesg --ctime | grep -i -E 'killed process|oom' | tail  # Linux says here if it was the memory\n"
+            "jupyter nbconvert --to script NOTEBOOK.ipynb && python -X faulthandler NOTEBOOK.py  # shows the line otherwise",
+            confidence="possible",
+            refuted_by="dmesg has no out-of-memory kill at that time: native code crashed, or somebody restarted it.",
+        )
+        for key, expression in _KERNEL_DIED
+    ),
     failure(
         "python_fatal",
         None,

@@ -15,6 +15,16 @@ _NAN_LOSS = (
     r"|\s+(?:tensor\()?nan(?:\s*(?:$|[,;|)\]])|\s+(?!(?:count|check|guard|ratio|rate|skip|step|batch|event|value|error)\w*\b)"
     r"[\w/]+[ :=]\s*[-+]?(?:\d|nan\b|inf\b)))"
 )
+_NOT_FINITE = r"(?:nan|inf(?:inite)?|not finite|non-?finite)"
+_STOPS = r"(?:stopp?(?:ing|ed)|abort(?:ing|ed)|exit(?:ing|ed)|terminat(?:ing|ed)|quitting|halt(?:ing|ed))"
+_ENDED_BY_NAN = (
+    # DETR, MAE, timm and the many scripts that began as a copy of one: "Loss is nan, stopping training".
+    rf"(?i)\bloss(?:es)?\b.{{0,60}}\b{_NOT_FINITE}\b.{{0,40}}\b{_STOPS}\b(?! (?:this |the )?(?:trial|batch|fold))"
+    rf"|\b{_STOPS}\b(?! (?:this |the )?(?:trial|batch|fold)).{{0,60}}\bloss\b.{{0,20}}\b{_NOT_FINITE}\b"
+    # An exception of the script's own, as Megatron's: "found NaN in local forward loss calculation".
+    rf"|^[\w.]{{1,80}}(?:Error|Exception): .{{0,120}}(?:\bloss\b.{{0,60}}\b{_NOT_FINITE}\b|"
+    rf"\bfound {_NOT_FINITE} in (?:local )?(?:forward loss|loss|grad))"
+)
 
 _GIB = {"B": 2.0**-30, "KiB": 2.0**-20, "MiB": 2.0**-10, "GiB": 1.0, "TiB": 1024.0}
 
@@ -163,6 +173,21 @@ PATTERNS: tuple[Pattern, ...] = (
             groups={"size": "tensor"},
         )
         for key, expression in _XLA_FULL
+    ),
+    *(
+        failure(
+            "nan_loss",
+            "J01",
+            key,
+            _ENDED_BY_NAN,
+            "The training ended because its loss was NaN or infinite",
+            "The training diverged: the learning rate is too high, half precision is used without scaling, or there is a "
+            "division by zero or bad data.",
+            "torch.autograd.set_detect_anomaly(True)  # names the operation; slow, so only for the search\n"
+            "# lower the learning rate, warm up, clip gradients, use bf16 rather than fp16",
+            refuted_by="The run continues after this line.",
+        )
+        for key in ("nan", "NaN", "oss is inf", "not finite", "non-finite")
     ),
     *(
         hint(

@@ -1,0 +1,125 @@
+"""Ranks that wait in NCCL or gloo: which ones, in which collective operation, and which did not come. Pure."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from gputop import units
+from gputop.doctor.findings import words
+from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.logs.meaning.observed import finding_of, place, quote, short
+from gputop.doctor.logs.observation import Observation
+from gputop.doctor.logs.scan import LogScan
+
+TIMEOUTS = ("nccl_watchdog", "nccl_heartbeat", "gloo_timeout")
+"""The texts of ranks that gave up waiting, by their ids."""
+_ONE_SIZE = ("ALLREDUCE", "BROADCAST", "REDUCE")
+"""Collectives in which each rank has a tensor of the same size."""
+
+
+def timed_out(consequences: Sequence[Observation], scans: Sequence[LogScan]) -> Finding | None:
+    """Return the finding for a collective that timed out: which ranks waited in which one, and which did not enter."""
+    stuck = [item for item in consequences if item.pattern is not None and item.pattern.id in TIMEOUTS]
+    if not stuck:
+        return None
+    reports = {item.rank: item for item in reversed(stuck) if item.rank is not None and "sequence" in item.groups}
+    base = finding_of(stuck[0])
+    facts = [Fact(quote(item), short(item.line), place(item)) for item in (list(reports.values()) or stuck)[:4]]
+    calls = {rank: (int(item.groups["sequence"]), item.groups["op"]) for rank, item in sorted(reports.items())}
+    known = {rank for scan in scans for rank in scan.ranks}
+    silent = sorted(known - set(reports))
+    if len(set(calls.values())) > 1:
+        behind = min(calls.values())
+        late = [rank for rank, call in calls.items() if call == behind]
+        ahead = max(calls.values())
+        return replace(
+            base,
+            id="C08",
+            confidence="likely",
+            title=f"{_upper(words.ranks(late))} waited in {behind[1]} number {behind[0]}, "
+            f"others in {ahead[1]} number {ahead[0]}",
+            evidence=tuple(facts),
+            cause="The ranks did not run the same collective operations: a branch, a break or uneven data on some of them.",
+        )
+    sizes = {rank: item.groups.get("elements") for rank, item in sorted(reports.items())}
+    call = next(iter(calls.values()), None)
+    if call is not None and call[1] in _ONE_SIZE and None not in sizes.values() and len(set(sizes.values())) > 1:
+        return _of_other_sizes(base, facts, call, {rank: int(size or 0) for rank, size in sizes.items()})
+    if call is not None and not silent and len(calls) > 1 and list(calls) == list(range(len(calls))):
+        return _all_inside(base, facts, call, len(calls))
+    if silent and reports:
+        facts.append(Fact(f"{words.ranks(silent)} reported no timeout", silent, "log"))
+        title = f"{base.title}; {words.ranks(silent)} did not come"
+        return replace(base, confidence="likely", title=title, evidence=tuple(facts))
+    return replace(base, confidence="likely", evidence=tuple(facts))
+
+
+def _of_other_sizes(base: Finding, facts: list[Fact], call: tuple[int, str], sizes: Mapping[int, int]) -> Finding:
+    """Return the finding for ranks that were in the same kind of collective, but not in the same one: their sizes differ."""
+    usual = statistics.mode(sizes.values())
+    other = [rank for rank, size in sizes.items() if size != usual]
+    size = sizes[other[0]]
+    return replace(
+        base,
+        id="C08",
+        confidence="likely",
+        title=f"{_upper(words.ranks(other))} waited in {call[1]} number {call[0]} of {words.count(size, 'element')}, "
+        f"others in one of {units.count(usual)}",
+        evidence=tuple(facts),
+        cause="The ranks did not run the same collective operations: a branch, a break or uneven data on some of them. With "
+        "uneven data, a rank that has finished its epoch goes on to the next operation, while the others average gradients.",
+    )
+
+
+def _all_inside(base: Finding, facts: list[Fact], call: tuple[int, str], ranks: int) -> Finding:
+    """Return the finding for a collective that every rank has entered and none has left: the data does not get through."""
+    which, first = f"{call[1]} number {call[0]}", call[0] <= 1
+    facts.append(Fact(f"all {ranks} ranks timed out in it: none of them is missing", ranks, "log"))
+    return replace(
+        base,
+        id="G02" if first else "G01",
+        confidence="likely",
+        title=f"All ranks entered {which}, {'the first collective operation, ' if first else ''}and none got through",
+        evidence=tuple(facts),
+        cause=f"The data does not get through, and no rank is missing: {'peer-to-peer copies' if first else 'a link'} between "
+        "GPUs, or the network between hosts, is at fault.",
+        fix="NCCL_P2P_DISABLE=1 torchrun ...  # if this works: a newer driver; iommu=pt on the kernel command line; ACS off\n"
+        "NCCL_DEBUG=INFO NCCL_SOCKET_IFNAME=eth0 torchrun ...  # several hosts: the interface that they share\n"
+        "nvidia-smi topo -p2p r; sudo dmesg | grep -i -E 'xid|nvlink'",
+        refuted_by="A rank whose output is not in these logs reported no timeout, or other operations: then it is missing.",
+    )
+
+
+def behind_bridge(scans: Sequence[LogScan]) -> Finding | None:
+    """Return the finding for ranks of several hosts that NCCL cannot connect, because it chose a bridge to containers."""
+    starts = [(scan, scan.nccl_start) for scan in scans if scan.nccl_start.ranks]
+    begun = {rank for _, start in starts for rank in start.begun}
+    waiting = [(scan, start) for scan, start in starts if start.bridge and not start.is_ready and len(begun) < start.ranks]
+    if not waiting:
+        return None
+    scan, start = waiting[0]
+    return Finding(
+        id="G02",
+        severity="error",
+        confidence="likely",
+        title=f"NCCL meets the other ranks through {start.bridge}, which other hosts cannot reach",
+        evidence=(
+            Fact(short(start.text), start.bridge, f"{scan.name}:{start.line_number}" if start.line_number else scan.name),
+            Fact(
+                f"{words.ranks(sorted(begun))} of {start.ranks} began to connect, and no connection came",
+                start.ranks,
+                scan.name,
+            ),
+        ),
+        cause=f"{start.bridge} leads to this host's containers. Other hosts have a bridge of their own under its address, so "
+        "their ranks never meet this host's, and the first collective operation never ends.",
+        fix="ip -brief address  # the interface of the network that all hosts share, on each host\n"
+        "NCCL_SOCKET_IFNAME=eth0 torchrun ...  # that one; ^docker0,lo leaves some out",
+        refuted_by="All ranks run on this host, and those that are missing here write to another file.",
+    )
+
+
+def _upper(text: str) -> str:
+    return text[:1].upper() + text[1:]

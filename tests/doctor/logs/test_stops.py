@@ -1,0 +1,151 @@
+"""Scripts that stop because of a NaN, notebooks whose kernels end, and ranks whose launcher or NCCL tells where to look."""
+
+from __future__ import annotations
+
+import pytest
+
+from gputop.doctor.findings.finding import Finding
+from gputop.doctor.logs.meaning.explain import explain
+from tests.doctor.logs.test_ends import STEPS
+from tests.doctor.logs.test_logs import scan
+
+FAILED = (
+    "Traceback (most recent call last):\n"
+    '  File "/opt/env/bin/torchrun", line 8, in <module>\n'
+    "    sys.exit(main())\n"
+    "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n"
+    "============================================================\n"
+    "train.py FAILED\n"
+    "------------------------------------------------------------\n"
+    "Root Cause (first observed failure):\n"
+    "[0]:\n"
+    "  time      : 2025-11-03_16:08:04\n"
+    "  host      : {host}\n"
+    "  rank      : {rank} (local_rank: {local})\n"
+    "  exitcode  : {code} (pid: 81180)\n"
+    "  error_file: <N/A>\n"
+    "  traceback : To enable traceback see: the documentation\n"
+    "============================================================\n"
+)
+
+
+def findings(*logs: str) -> tuple[Finding, ...]:
+    return explain([scan(log) for log in logs]).findings
+
+
+def raised(line: str) -> str:
+    frame = '  File "/srv/train.py", line 33, in setup\n    go()\n'
+    return f"Traceback (most recent call last):\n{frame}{line}\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Loss is nan, stopping training\n",
+        "Loss is inf, stopping training\n",
+        "NaN in the loss at step 31 (loss = nan): exiting\n",
+        "Aborted at step 31, the loss is not finite\n",
+        raised("AssertionError: Rank 13: found NaN in local forward loss calculation. Device: 5, node: n1"),
+        raised("ValueError: the loss is NaN after 31 steps"),
+        raised("RuntimeError: found NaN in local grad norm for bucket #0 in backward pass"),
+    ],
+)
+def test_a_training_that_ends_itself_because_of_its_loss_is_told_why(text: str) -> None:
+    (found, *others) = findings(STEPS + text + FAILED.format(host="n1", rank=0, local=0, code=1))
+    assert (found.id, found.severity, found.confidence) == ("J01", "error", "certain")
+    assert not others
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "loss is nan, skipping batch 31\n",
+        "trial 3: loss is nan, stopping trial\n",
+        "stopping this fold, loss is nan\n",
+        "exit code 0: the loss is finite, nan checks are off\n",
+        raised("ValueError: Input X contains NaN."),
+    ],
+)
+def test_a_nan_that_ends_no_training_is_no_reason_for_its_end(text: str) -> None:
+    assert all(found.id != "J01" for found in findings(STEPS + text))
+
+
+@pytest.mark.parametrize(
+    ("line", "confidence"),
+    [
+        ("1046.6s	25	Your notebook tried to allocate more memory than is available. It has restarted.", "certain"),
+        ("Your session crashed after using all available RAM.", "certain"),
+        ("The kernel for train.ipynb appears to have died. It will restart automatically.", "possible"),
+        ("nbclient.exceptions.DeadKernelError: Kernel died", "possible"),
+        ("[I 12:41:07.119 LabApp] AsyncIOLoopKernelRestarter: restarting kernel (1/5), keep random ports", "possible"),
+        ("The Kernel crashed while executing code in the current cell or a previous cell. ", "possible"),
+    ],
+)
+def test_a_notebook_whose_kernel_ended_ran_out_of_memory_certainly_or_possibly(line: str, confidence: str) -> None:
+    found = findings(f"{STEPS}{line}\n")[0]
+    assert (found.id, found.confidence) == ("H05", confidence)
+
+
+@pytest.mark.parametrize(
+    ("rank", "local", "id_", "confidence"),
+    [(4, 0, "A08", "certain"), (5, 1, "A08", "likely"), (1, 1, "invalid_ordinal", "likely")],
+)
+def test_a_missing_gpu_of_a_rank_with_another_number_on_its_host(rank: int, local: int, id_: str, confidence: str) -> None:
+    error = raised("torch.AcceleratorError: CUDA error: invalid device ordinal")
+    of_rank = "".join(f"[rank{rank}]: {line}\n" for line in error.splitlines())
+    found = findings(of_rank + FAILED.format(host="n2", rank=rank, local=local, code=1))[0]
+    assert (found.id, found.confidence) == (id_, confidence)
+
+
+CLOSED = "{own}:9108:9808 [0] misc/socket.cc:881 NCCL WARN socketProgress: Connection closed by remote peer {peer}<40118>\n"
+LOST = raised(
+    "torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: The connection to the C10d store has failed. "
+    "See inner exception for details."
+)
+
+
+def test_a_node_that_loses_the_rendezvous_after_its_peers_says_where_they_were() -> None:
+    ended = FAILED.format(host="n1.cluster", rank=8, local=0, code=-6)
+    (found, *_) = findings(STEPS + CLOSED.format(own="n1", peer="n0.cluster") + LOST + ended)
+    assert (found.id, found.confidence) == ("G04", "likely")
+    assert "n0.cluster" in found.title
+    assert "ssh n0.cluster" in found.fix
+    assert findings(STEPS + LOST + ended)[0].id == "G03"
+
+
+def test_peers_on_the_same_host_are_no_other_host() -> None:
+    ended = FAILED.format(host="n1.cluster", rank=1, local=1, code=-6)
+    found = findings(STEPS + CLOSED.format(own="n1", peer="n1") + ended)[0]
+    assert (found.id, "n1 had closed" in found.title) == ("G04", False)
+
+
+BEGINS = "{own}:7180:7210 [0] NCCL INFO ncclCommInitRankConfig comm 0x55d1c4 rank {rank} nranks 4 cudaDev 0 - Init {what}\n"
+
+
+def started(ranks: tuple[int, ...], interface: str, what: str = "START") -> str:
+    meets = f"alpha:7180:7180 [0] NCCL INFO Bootstrap : Using {interface}:172.17.0.1<0>\n"
+    return meets + "".join(BEGINS.format(own="alpha", rank=rank, what=what) for rank in ranks)
+
+
+@pytest.mark.parametrize("interface", ["docker0", "virbr0", "br-0f31c99a2b7d"])
+def test_ranks_of_several_hosts_that_meet_through_a_bridge(interface: str) -> None:
+    found = findings(started((0, 1), interface) + "13:18:30 [heartbeat] 0 steps done\n")[0]
+    assert (found.id, found.confidence) == ("G02", "likely")
+    assert interface in found.title
+    assert "NCCL_SOCKET_IFNAME" in found.fix
+
+
+def test_ranks_that_can_meet_are_not_told_of_a_bridge() -> None:
+    assert not findings(started((0, 1), "enp65s0f0"))
+    assert not findings(started((0, 1), "docker0") + started((0, 1), "docker0", "COMPLETE"))
+    assert not findings(started((0, 1, 2, 3), "docker0"))
+    assert not findings(started((0, 1), "docker0"), started((2, 3), "docker0"))
+    assert not findings("alpha:7180:7180 [0] NCCL INFO Bootstrap : Using docker0:172.17.0.1<0>\n")
+
+
+def test_a_build_of_torch_without_cuda_is_told_by_the_first_line_of_yolo() -> None:
+    begins = "Ultralytics 8.3.40 🚀 Python-3.11.9 torch-2.5.1{build} {device}\n"
+    (found,) = findings(begins.format(build="+cpu", device="CPU (13th Gen Intel Core(TM) i7-13700KF)") + STEPS)
+    assert (found.id, found.severity, found.confidence) == ("A12", "warning", "likely")
+    assert "2.5.1+cpu" in found.title
+    assert not findings(begins.format(build="+cu121", device="CUDA:0 (NVIDIA GeForce RTX 3060, 12282MiB)") + STEPS)
