@@ -40,7 +40,7 @@ _SHORT = re.compile(r"(?:^|[^a-z])(?:nll|b?ce|xent|cross_?entropy)(?:$|[^a-z])")
 """What scripts call a loss of classification or of a language model; it counts where no metric has "loss" in its name."""
 _ERROR = re.compile(
     r"(?:^|[^a-z])(?:mse|rmse|mae|huber|objective|recon(?:struction)?|info_?nce|contrastive|triplet"
-    r"|(?:smooth_?)?l1|charbonnier|chamfer|photometric)(?:$|[^a-z])"
+    r"|(?:smooth_?)?l1|charbonnier|chamfer|photometric|[sw]?mape|msle|rmsle|log_?cosh|pinball)(?:$|[^a-z])"
 )
 """What scripts call a loss of regression, reconstruction or contrast; it counts where there is none of the above."""
 _BESIDE_A_LOSS = frozenset(

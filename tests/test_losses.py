@@ -25,6 +25,9 @@ from gputop.losses import is_short_loss, loss_metric
         (("val_mae", "fid"), None),
         (("val_loss", "ce"), "ce"),
         (("loss_scale", "train_mse"), "train_mse"),
+        (("smooth_l1", "acc"), "smooth_l1"),
+        (("l1", "loss"), "loss"),
+        (("mape", "val_mape"), "mape"),
         (("total_mse", "train_mse"), "total_mse"),
         (("recon_psnr", "mae/lr", "ce_acc", "huber_delta"), None),
     ],
@@ -34,7 +37,8 @@ def test_a_short_name_of_a_loss_counts_where_nothing_is_called_one(names: tuple[
 
 
 @pytest.mark.parametrize(
-    "name", ["ce", "bce", "train/ce", "step_nll", "CE", "crossentropy", "train_mse", "recon", "infonce", "triplet"]
+    "name",
+    ["ce", "bce", "train/ce", "step_nll", "CE", "crossentropy", "train_mse", "recon", "infonce", "triplet", "l1", "mape"],
 )
 def test_short_names(name: str) -> None:
     assert is_short_loss(name)
