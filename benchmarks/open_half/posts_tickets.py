@@ -56,4 +56,38 @@ LOGS: tuple[Case, ...] = (
     _case("vision-model-at-batch-120", ("D01",), acceptable=("D07",)),
     # Node 0 rebooted; node 1 only loses its peer.
     _case("what-is-left-of-node-one", ("G04",), acceptable=_UNEXPLAINED),
+    # The loss of a segmentation rises from 1.6 to 69.
+    _case("brain-scans-on-colab", ("J02",), acceptable=("J03",)),
+    # All letters of the training captchas are read, those of the validation by chance.
+    _case("captcha-letters-third-try", ("J05",)),
+    # The evaluation's loss rises from the third epoch on, the training's falls.
+    _case("essays-scored-by-deberta", ("J05",)),
+    # No label files were found: all pictures count as background.
+    _case("items-on-a-supermarket-shelf", (ANY,), "label", ("J03",)),
+    # The mean return rises to 214 and then falls to -320.
+    _case("lunar-lander-after-lunch", ("J06",)),
+    # The second machine cannot reach port 29400 of the first.
+    _case("launched-on-two-desktops", (ANY,), r"192\.168\.178\.41|29400|firewall|reach|connect", ("G01", "G03", "G06")),
+    # Each rank goes through all 1563 batches.
+    _case("first-ddp-after-the-tutorial", ("C05",)),
+    # Rank 3 reads from a USB disk; the others wait for it in the all-reduce.
+    _case("cows-in-four-barns", ("F01",), acceptable=("D01", "D07", "F05")),
+    # Both ranks stay in the first barrier.
+    _case("bench-of-two-4090", ("G02",), acceptable=("G01",)),
+    # 88 degrees, slowdowns active, half of the clock.
+    _case("gaming-laptop-and-a-small-gpt", ("I01",), acceptable=("E10", "I07")),
+    # 38 s for sixteen new workers in each epoch of 44 s.
+    _case("faces-in-family-albums", ("D06",), acceptable=("D01", "E07")),
+    # Each eighth batch comes late: all eight workers are too slow.
+    _case("flowers-with-eight-helpers", ("D01",), acceptable=("D07", "E07")),
+    # One label after the other, for shuffle=False.
+    _case("emotions-from-my-csv", ("J04",), acceptable=("J05",)),
+    # An epoch takes 41 s at first and 172 s at the end, at the same use of memory.
+    _case("graph-net-for-traffic", ("E10",)),
+    # ultralytics: no labels beside the images, so there is nothing to learn.
+    _case("potholes-with-yolov8", (ANY,), r"\blabels?\b", ("J03", "J05")),
+    # Stable-Baselines3: the return rises, then falls to nothing.
+    _case("walker-with-ppo", ("J06",)),
+    # kohya: the images' own folder instead of its parent. No traceback.
+    _case("watercolors-with-kohya", (ANY,), "train_data_dir|no data|parent"),
 )

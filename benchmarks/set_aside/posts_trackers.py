@@ -41,8 +41,6 @@ LOGS: tuple[Case, ...] = (
     _case("vision-tower-with-stage-three", (ANY,), "in.?flight|ZeRO|stage.?3|fetch", ("exception", "G04", "C08")),
     # Megatron: the gradients of rank 5 are NaN.
     _case("pretrain-llama-run-17", (ANY,), "nan", ("exception", "G04", "J02")),
-    # ultralytics: no labels beside the images, so there is nothing to learn.
-    _case("potholes-with-yolov8", (ANY,), r"\blabels?\b", ("J03", "J05")),
     # detectron2: a typo in the name of the data set.
     _case("parrots-with-mask-rcnn", (ANY,), "registered|parrots_trian", _UNEXPLAINED),
     # detectron2: the training diverges.
@@ -63,8 +61,6 @@ LOGS: tuple[Case, ...] = (
     _case("roleplay-data-axolotl", (ANY,), "sharegpt|tokenization strategy", _ONE_RANK),
     # unsloth: no GPU in sight.
     _case("unsloth-in-wsl", (ANY,), "GPU|driver|accelerator", ("exception", "A12", "I10")),
-    # Stable-Baselines3: the return rises, then falls to nothing.
-    _case("walker-with-ppo", ("J06",)),
     # Stable-Baselines3: an environment of the old gym.
     _case("trading-env-first-try", (ANY,), "shimmy|gymnasium", _UNEXPLAINED),
     # nnU-Net: the workers' tensors do not fit into /dev/shm.
@@ -73,8 +69,6 @@ LOGS: tuple[Case, ...] = (
     _case("prostate-as-in-the-tutorial", (ANY,), "nnUNet_(raw|preprocessed|results)|environment variable", _UNEXPLAINED),
     # Whisper: rank 1 gets a transcript of more than 448 tokens.
     _case("yoruba-with-whisper-small", (ANY,), "448|labels?.{0,40}(length|long)|truncat", _ONE_RANK),
-    # kohya: the images' own folder instead of its parent. No traceback.
-    _case("watercolors-with-kohya", (ANY,), "train_data_dir|no data|parent"),
     # kohya: the running average of the loss is nan from step 160 on.
     _case("portraits-with-kohya", ("J01", "nan_loss")),
     # Swin: eight processes on four GPUs.

@@ -46,7 +46,7 @@ _WHO: Mapping[str, str] = {
     # CUDA, its driver, and NCCL
     "the CUDA runtime, in the words of torch or of the program that uses it": "devices_busy err802 illegal invalid_ordinal",
     "the NVIDIA driver, in the kernel's log": "xid",
-    "the NVIDIA driver, through NVML and nvidia-smi": "ecc gpu_lost nvml_mismatch nvml_unknown",
+    "the NVIDIA driver, through NVML and nvidia-smi": "ecc gpu_lost nvml_mismatch nvml_unknown thermal_slowdown",
     "NCCL 2.14 to 2.29": (
         "nccl_connect nccl_cuda nccl_cuda_oom nccl_dup_gpu nccl_ib nccl_ib_call nccl_ib_memory nccl_no_interface"
         " nccl_peer_closed nccl_rank_count nccl_rank_twice nccl_remote nccl_shm nccl_sys nccl_version nvls"
@@ -70,7 +70,8 @@ _WHO: Mapping[str, str] = {
     "JAX, and what else uses XLA": "oom_xla",
     "Lightning, Accelerate and other frameworks on a machine without a GPU": "no_accelerator",
     "flash-attn 2.0 to 2.8": "flash_attention_arch",
-    "Ultralytics, and YOLOv5 before it": "cpu_build",
+    "Ultralytics, and YOLOv5 before it": "cpu_build no_labels",
+    "kohya's sd-scripts": "no_training_data",
     "Jupyter, nbclient, VS Code": "kernel_died",
     "Kaggle and Colab": "kernel_memory",
     "bitsandbytes": "bnb_no_binary",

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from gputop.doctor.logs import error_lines, nccl_start, passed_tests
+from gputop.doctor.logs import error_lines, passed_tests, starts
 from gputop.doctor.logs.launcher import ROOT
 from gputop.doctor.logs.lines import clean
 from gputop.doctor.logs.patterns.table import TRIGGERS
@@ -20,7 +20,7 @@ LINE_BYTES = 65_536
 """Data without line endings is cut into lines of this length."""
 TAIL_BYTES = 4096
 """How much of a log's end is kept to search it for signs of trouble."""
-TEXT_TRIGGERS = (*TRIGGERS, *error_lines.TRIGGERS, *passed_tests.TRIGGERS, *nccl_start.TRIGGERS, TRACEBACK[:21], ROOT)
+TEXT_TRIGGERS = (*TRIGGERS, *error_lines.TRIGGERS, *passed_tests.TRIGGERS, *starts.TRIGGERS, TRACEBACK[:21], ROOT)
 """A line without any of these literals is not informative by itself."""
 _TRIGGERS = tuple(dict.fromkeys(trigger.encode() for trigger in TEXT_TRIGGERS))
 _SHARED = (b"rror", b"not ", b"ailed", b"evice", b"emory", b"imed ou", b"ignal", b"xceeded")

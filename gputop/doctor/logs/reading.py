@@ -26,11 +26,11 @@ from gputop.doctor.logs.kept import Kept
 from gputop.doctor.logs.last_words import LastWords
 from gputop.doctor.logs.launcher import ROOT, Summary, number
 from gputop.doctor.logs.lines import is_warning, level_of, quote_of, rank_and_text, time_of, unboxed
-from gputop.doctor.logs.nccl_start import NcclStart
 from gputop.doctor.logs.observation import Observation
 from gputop.doctor.logs.passed_tests import PassedTests
 from gputop.doctor.logs.patterns.table import matches
 from gputop.doctor.logs.pieces import Pieces
+from gputop.doctor.logs.starts import Start
 from gputop.doctor.logs.tracebacks import BEGIN, OF_A_RANK, TRACEBACK, Traceback, is_frame, is_source
 from gputop.doctor.logs.trouble import trouble_in
 
@@ -51,7 +51,7 @@ class Reading:
         self.kept = Kept()
         self.summary = Summary()
         self.last_words = LastWords()
-        self.nccl_start = NcclStart()
+        self.start = Start()
         self._name = name
         self._rank = rank
         self._written_at = written_at
@@ -166,7 +166,7 @@ class Reading:
 
     def _read(self, text: str, raw: str, key: Key, rank: int | None, at: int) -> None:
         self.blocks.speaks(key)
-        self.nccl_start.line(text, self._pieces.number(at))
+        self.start.line(text, self._pieces.number(at), at)
         begun_at = self._tests.line(text, at)
         if begun_at is not None:
             self.blocks.close_all()

@@ -14,10 +14,10 @@ from gputop.doctor.logs.json_lines import BEGINS_WITHIN, unfolded
 from gputop.doctor.logs.last_words import Word
 from gputop.doctor.logs.launcher import Root
 from gputop.doctor.logs.lines import clean
-from gputop.doctor.logs.nccl_start import NcclStart
 from gputop.doctor.logs.observation import Observation
 from gputop.doctor.logs.pieces import TEXT_TRIGGERS, Line, Pieces
 from gputop.doctor.logs.reading import Reading
+from gputop.doctor.logs.starts import Start
 
 TEXT_CHARS = 4_000
 """Characters examined of one line, around the text found in it."""
@@ -56,6 +56,11 @@ class LogScan:
         return self._pieces.lines
 
     @property
+    def ending(self) -> list[str]:
+        """The last lines so far, without blank ones."""
+        return self._pieces.ending()
+
+    @property
     def size_bytes(self) -> int:
         """Bytes of its complete lines so far, without what was skipped."""
         return self._pieces.size_bytes
@@ -76,9 +81,9 @@ class LogScan:
         return self._reading.last_words.words
 
     @property
-    def nccl_start(self) -> NcclStart:
-        """How far NCCL came with its first communicator."""
-        return self._reading.nccl_start
+    def start(self) -> Start:
+        """How far the run came before its first collective operation."""
+        return self._reading.start
 
     @property
     def observations(self) -> list[Observation]:

@@ -120,7 +120,10 @@ def parse(line: str) -> Printed | None:
     start, end = line.find("{"), line.rfind("}")
     if 0 <= start < end:
         entries = _dictionary(line[start : end + 1])
-        return _from_dictionary(entries, line[:start]) if entries else None
+        found = _from_dictionary(entries, line[:start]) if entries else None
+        if found is not None or not entries or not ANY_MEASURED.search(line[:start]):
+            return found
+        line = line[:start]  # the dictionary says something else: "step 15 loss 0.526 labels: {'joy': 32}"
     return None if _CALL.search(line) else _from_text(line)
 
 

@@ -28,9 +28,10 @@ _FACTORS = {"": 1.0, "k": 1e3, "m": 1e6}
 
 _NUMBER = r"[\s:=]+(\d+\.\d+|\d+(?= ?m?s(?:ec)?(?:[\s,;(|\])]|$))) ?(ms|s)?(?:ec)?(?=[\s,;(|\])]|$)"
 _DATA = re.compile(
-    rf"(?i)(?<![\w/])(?:data(?:_?(?:time|wait|load(?:er|ing)?(?:_time)?))?|time/data|fetch(?:_time)?|load(?:ing)?_time){_NUMBER}"
+    rf"(?i)(?<![\w/])(?:data(?:[_ ]?(?:time|wait|load(?:er|ing)?(?:_time)?))?|time/data|fetch(?:_time)?|load(?:ing)?_time|"
+    rf"wait(?:ed|ing)?(?: time)?(?: for)?(?: the)?(?: next)?(?: (?:batch|data|loader))){_NUMBER}"
 )
-_STEP = re.compile(rf"(?i)(?<![\w/])(?:(?:batch_|iter_|step_)?time|time/(?:iter|step|batch)|dt){_NUMBER}")
+_STEP = re.compile(rf"(?i)(?<![\w/])(?:(?:batch_|iter_|step_)?time|time/(?:iter|step|batch)|dt|total(?:[ _]time)?){_NUMBER}")
 _COMPUTE = re.compile(rf"(?i)(?<![\w/])(?:compute(?:_time)?|fwd[/+_]bwd|forward[/+_]backward){_NUMBER}")
 """What a step takes besides its data."""
 
@@ -46,8 +47,13 @@ _WHOLE = re.compile(
 _SPAN = r"[\s:=]{1,9}(\d{1,25}(?:\.\d{1,25})?) ?(ms|s|m)(?:ec|in)?\b"
 _BOTH = re.compile(rf"(?i)(?<![\w/.])train(?:ing)?{_SPAN}.{{1,80}}?(?<![\w/.])(?:val(?:id(?:ation)?)?|eval(?:uation)?){_SPAN}")
 """Two times side by side, "train 12.1s eval 4.0s": without the word time, only both together say what they are."""
+_EPOCH = re.compile(
+    rf"(?i)(?<![\w/.])epochs?[ :=#\[]{{1,4}}\d{{1,9}}\b(?!.{{0,300}}\b(?:steps?|iter(?:ation)?s?|batch(?:es)?)\W{{1,4}}\d)"
+    rf".{{0,300}}loss.{{0,300}}?(?<![\w/.])(?:time|took|duration)[\s:=]{{1,4}}{_CLOCK}"
+)
+"""A line about a whole epoch that ends with how long it took: "epoch 1 train_loss 0.7 time 41.3s"."""
 _UNITS = {"m": 60.0, "h": 3600.0, "s": 1.0, "ms": 1e-3}
-_ANY = re.compile(r"(?i)data|/ ?s|s(?:ec)?/|ps\b|per.?s|\bdt\b|time|runtime|took|duration| in \d|ms")
+_ANY = re.compile(r"(?i)data|wait|/ ?s|s(?:ec)?/|ps\b|per.?s|\bdt\b|time|runtime|took|duration| in \d|ms")
 TRAINING_S, EPOCH_S, EVALUATION_S = "training_s", "epoch_s", "evaluation_s"
 DATA_TIME, STEP_TIME = "data_time", "time"
 
@@ -84,18 +90,24 @@ def whole_times(line: str) -> dict[str, float]:
     """Return the seconds that a line says a training, an epoch or an evaluation took, by name."""
     found: dict[str, float] = {}
     for match in _WHOLE.finditer(line) if _ANY.search(line) else ():
-        hours, minutes, seconds, number, unit = match.groups()[-5:]
-        if number is not None:
-            value = float(number) * _UNITS[unit.lower() if unit and unit.lower() == "ms" else (unit or "s")[0].lower()]
-        else:
-            value = int(hours or 0) * 3600.0 + int(minutes) * 60.0 + float(seconds)
+        value = _seconds(*match.groups()[-5:])
         what = match["what"].lower()
         name = TRAINING_S if what.startswith("train") else EPOCH_S if what == "epoch" else EVALUATION_S
         found.setdefault(name, value)
+    if not found and (epoch := _EPOCH.search(line)) is not None and (epoch[3] or epoch[5]):
+        hours, minutes, seconds, number, unit = epoch.groups()
+        found[EPOCH_S] = _seconds(hours, minutes, seconds, number, unit)
     if not found and (both := _BOTH.search(line)) is not None:
         found[TRAINING_S] = float(both[1]) * _UNITS[both[2].lower()]
         found[EVALUATION_S] = float(both[3]) * _UNITS[both[4].lower()]
     return found
+
+
+def _seconds(hours: str | None, minutes: str, seconds: str, number: str | None, unit: str | None) -> float:
+    """Return the seconds of a match of ``_CLOCK``."""
+    if number is not None:
+        return float(number) * _UNITS[unit.lower() if unit and unit.lower() == "ms" else (unit or "s")[0].lower()]
+    return int(hours or 0) * 3600.0 + int(minutes) * 60.0 + float(seconds)
 
 
 def _add(found: dict[str, float], unit: str, value: float) -> None:

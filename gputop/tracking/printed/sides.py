@@ -21,6 +21,12 @@ _FULL = {
 _SHORT = re.compile(r"(?:(?<=[_/])|^)(tr|trn|va|vl|vld)(?=[_/]|$)")
 _JOINED = re.compile(rf"^({_TRAIN}|val(?:id(?:ation)?)?|test|eval|dev)(loss|acc|accuracy)$", re.IGNORECASE)
 _SHORT_WORD = re.compile(rf"(?<![\w/.@-])(trn?|va|vld?)(?= {{1,3}}{_MEASURE}(?![A-Za-z]))", re.IGNORECASE)
+_QUALIFIED = re.compile(
+    rf"(?<![\w./@-])({_EVALUATION}) (?!{_MEASURE}\b|set\b|at\b|in\b)([A-Za-z][\w-]{{1,19}}) ({_MEASURE})"
+    rf"(?=[\s:=]{{1,4}}{NUMBER})",
+    re.IGNORECASE,
+)
+"""A measure of something, with its side before: "val char acc 3.1%"."""
 _HELD_OUT = re.compile(r"(?<![\w/])(?:held?[- _]?out|hold[- _]?out|out[- _]of[- _]sample)(?: set)?(?=[ _])", re.IGNORECASE)
 _IN_SAMPLE = re.compile(r"(?<![\w/])in[- _]sample(?=[ _])", re.IGNORECASE)
 _GAP = r"[\s:=]{1,4}"
@@ -76,6 +82,7 @@ def each_named(line: str) -> str:
         return line
     line = _IN_SAMPLE.sub("train", _HELD_OUT.sub("val", line))
     line = _SHORT_WORD.sub(lambda found: _FULL[found[1].lower()], line)
+    line = _QUALIFIED.sub(lambda found: f"{_of(found[1])}_{found[2]}_{found[3]}", line)
     line = _AFTER.sub(lambda found: f"{_of(found[2])}_{found[1]}: ", line)
     line = _ONCE.sub(lambda found: f"train_{found[1]}: {found[3]}{found[4]}{_of(found[5])}_{found[1]}: ", line)
     line = _BOTH.sub(_both, line)

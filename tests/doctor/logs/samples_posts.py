@@ -24,6 +24,31 @@ POSTS: tuple[tuple[str, str, dict[str, str]], ...] = (
         {"torch": "2.0.1"},
     ),
     ("kernel_memory", "Your notebook tried to allocate more memory than is available. It has restarted.", {}),
+    (
+        "no_labels",
+        "train: WARNING ⚠️ No labels found in /home/nora/shelf/train/labels.cache. See the docs for formatting guidance.",
+        {"where": "/home/nora/shelf/train/labels.cache"},
+    ),
+    (
+        "no_labels",
+        "WARNING: No labels found in ../coco/train.cache, training may not work correctly.",
+        {"where": "../coco/train.cache"},
+    ),
+    (
+        "no_training_data",
+        "No data found. Please verify arguments (train_data_dir must be the parent of folders with images) / 画像",
+        {},
+    ),
+    (
+        "thermal_slowdown",
+        "        HW Thermal Slowdown               : Active",
+        {"kind": "HW"},
+    ),
+    (
+        "thermal_slowdown",
+        "GPU 84 C, 1605 MHz, SW Thermal Slowdown: Active, HW Thermal Slowdown: Not Active",
+        {"kind": "SW"},
+    ),
     ("kernel_memory", "Your session crashed after using all available RAM.", {}),
     ("kernel_died", "The kernel for train.ipynb appears to have died. It will restart automatically.", {}),
     ("kernel_died", "[I 12:41:07.119 LabApp] AsyncIOLoopKernelRestarter: restarting kernel (1/5), keep random ports", {}),

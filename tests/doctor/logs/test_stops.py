@@ -6,6 +6,7 @@ import pytest
 
 from gputop.doctor.findings.finding import Finding
 from gputop.doctor.logs.meaning.explain import explain
+from gputop.doctor.logs.starts import SAME_RUN_LINES, TRIES_MIN
 from tests.doctor.logs.test_ends import STEPS
 from tests.doctor.logs.test_logs import scan
 
@@ -141,6 +142,62 @@ def test_ranks_that_can_meet_are_not_told_of_a_bridge() -> None:
     assert not findings(started((0, 1, 2, 3), "docker0"))
     assert not findings(started((0, 1), "docker0"), started((2, 3), "docker0"))
     assert not findings("alpha:7180:7180 [0] NCCL INFO Bootstrap : Using docker0:172.17.0.1<0>\n")
+
+
+FAILS = (
+    "[W209 10:16:{at:02d}.118203411 socket.cpp:697] [c10d] The client socket has failed to connect to {to} (errno: {errno} - "
+    "{why}).\n"
+)
+
+
+def fails(times: int, to: str = "[::ffff:192.168.178.41]:29400", errno: int = 110, why: str = "Connection timed out") -> str:
+    return "".join(FAILS.format(at=at, to=to, errno=errno, why=why) for at in range(times))
+
+
+@pytest.mark.parametrize(
+    ("to", "errno", "why"),
+    [
+        ("[::ffff:192.168.178.41]:29400", 110, "Connection timed out"),
+        ("192.168.178.41:29400", 111, "Connection refused"),
+        ("[node-a]:29400", 113, "No route to host"),
+    ],
+)
+def test_a_node_that_tries_to_connect_until_the_end_cannot_reach_the_other(to: str, errno: int, why: str) -> None:
+    found = findings(fails(TRIES_MIN, to, errno, why) + "^C\n$ ping 192.168.178.41\n64 bytes from it\n")[0]
+    assert (found.id, found.confidence) == ("G03", "likely")
+    assert "port 29400" in found.title
+    assert why.lower() in found.title
+    assert "nc -zv" in found.fix
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        fails(TRIES_MIN - 1),
+        fails(TRIES_MIN) + STEPS,
+        fails(TRIES_MIN) + "loading\n" * (SAME_RUN_LINES + 1),
+        fails(TRIES_MIN, errno=97, why="Address family not supported by protocol"),
+        "".join(fails(1, f"[node-{number}]:29400") for number in range(TRIES_MIN)),
+    ],
+    ids=["a few times", "it trains", "more lines follow", "over IPv6", "several places"],
+)
+def test_a_node_that_may_have_reached_the_other_is_fine(log: str) -> None:
+    assert all(found.id != "G03" for found in findings(log))
+
+
+STOPPED = (
+    "^C[2024-01-28 16:44:09,112] torch.distributed.elastic.agent.server.api: [WARNING] Received Signals.SIGINT death signal\n"
+)
+
+
+def test_a_run_that_is_stopped_by_hand_after_nccl_was_ready_everywhere_stood() -> None:
+    ready = started((0, 1, 2, 3), "eth0") + started((0, 1, 2, 3), "eth0", "COMPLETE")
+    found = findings(f"{ready}[0] entering the first dist.barrier()\n{STOPPED}")[0]
+    assert (found.id, found.confidence) == ("G02", "likely")
+    assert "NCCL_P2P_DISABLE" in found.fix
+    assert not findings(f"{ready}[0] entering the first dist.barrier()\n")
+    assert not findings(ready + STEPS + STOPPED)
+    assert not findings(started((0, 1, 2, 3), "eth0") + started((0, 1, 2), "eth0", "COMPLETE") + STOPPED)
 
 
 def test_a_build_of_torch_without_cuda_is_told_by_the_first_line_of_yolo() -> None:

@@ -57,11 +57,12 @@ def test_a_debugging_switch_that_is_printed_is_told_as_one_that_tracking_sees(pa
         assert "detect_anomaly" in finding.fix
 
 
-ON_OTHER_MACHINES = ("nan_loss", "pl_notebook", "dp_imbalance")
-"""Values say more of a NaN than one line; the others count in a notebook or on several real GPUs, unlike this scene."""
+ON_OTHER_MACHINES = ("nan_loss", "pl_notebook", "dp_imbalance", "thermal_slowdown")
+"""Values say more of a NaN than one line, and the driver more of heat; the others count in a notebook or on several real GPUs,
+unlike this scene."""
 OF_EVERY_RUN = ("omp1", "launch_deprecated")
 """Launchers print these whatever they start: no finding of a watched run."""
-WITHOUT_A_GPU = ("no_accelerator", "pin_no_accel")
+WITHOUT_A_GPU = ("no_accelerator", "pin_no_accel", "cpu_build")
 """On virtual GPUs, as in this scene, everybody knows that there is no real one."""
 REMARKS = [(name, line) for name, line, _ in MATCHING if (row := pattern_of(name, line)) is not None and row[0].kind == HINT]
 

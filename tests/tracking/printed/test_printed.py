@@ -33,6 +33,12 @@ LINES: list[tuple[str, dict[str, float], dict[str, Any]]] = [
     ("epoch=0 it=100 mape=nan", {"mape": math.nan}, {"epoch": 0, "step": 100}),
     ("[iter   100] l1 1.7899  smooth 0.0134  lr 2.0e-03", {"l1": 1.7899, "lr": 2e-3}, {"step": 100}),
     ("epoch 2 charbonnier 0.041 smooth_l1: 0.3", {"charbonnier": 0.041, "smooth_l1": 0.3}, {"epoch": 2}),
+    ("step 15  loss 0.526  acc 0.80  labels in batch: {'joy': 32}", {"loss": 0.526, "acc": 0.8}, {"step": 15}),
+    (
+        "epoch 1 | loss 2.5427 | char acc 24.51% | val loss 3.5914 | val char acc 3.19%",
+        {"loss": 2.5427, "acc_percent": 24.51, "val_loss": 3.5914, "val_char_acc_percent": 3.19},
+        {"epoch": 1},
+    ),
     ("epoch 3 triplet: 0.213", {"triplet": 0.213}, {"epoch": 3.0}),
     ("global_step 15 recon 0.4012", {"recon": 0.4012}, {"step": 15}),
     ("epoch 3: objective = 12.5, huber: 0.3", {"objective": 12.5, "huber": 0.3}, {"epoch": 3}),

@@ -28,7 +28,7 @@ from gputop.doctor.logs.meaning.first_failure import (
 )
 from gputop.doctor.logs.meaning.habits import shape_of, with_announced, with_those_before, without_habits, without_outlived
 from gputop.doctor.logs.meaning.observed import finding_of, place, quote, short
-from gputop.doctor.logs.meaning.stuck import TIMEOUTS, behind_bridge, timed_out
+from gputop.doctor.logs.meaning.stuck import TIMEOUTS, before_any, timed_out
 from gputop.doctor.logs.observation import Observation
 from gputop.doctor.logs.patterns.pattern import HINT
 from gputop.doctor.logs.scan import LogScan
@@ -81,6 +81,8 @@ def explain(scans: Sequence[LogScan], run: str | None = None, failed: bool = Fal
     word = None if root is not None else _last_word(scans, consequences, launcher)
     if word is not None and word.kind == "exception":
         root = word.seen
+    waits = before_any(scans) if root is None and launcher is None and not consequences else None
+    word = word if waits is None else None
     reason = reason_of(root or (None if word is None else word.seen), seen)
     if reason is not None:
         root, word = reason, None
@@ -98,7 +100,7 @@ def explain(scans: Sequence[LogScan], run: str | None = None, failed: bool = Fal
     elif root is None and consequences:
         findings.append(_consequence_alone(consequences, scans, launcher))
     ended = bool(findings)
-    if not ended and (waits := behind_bridge(scans)) is not None:
+    if waits is not None:
         findings.append(waits)
     findings += _remarks(seen, root, {finding.title for finding in findings})
     return Explanation(root, tuple(replace(finding, run=run) for finding in findings), consequences, ended, unproven)

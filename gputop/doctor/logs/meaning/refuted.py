@@ -70,6 +70,8 @@ REFUTED_BY = {
     "nccl_watchdog": "All ranks were working in the same collective, which only took longer than the timeout.",
     "no_driver": "nvidia-smi, in the same container and shell, lists the GPUs.",
     "not_compiled_cuda": "torch.version.cuda is not None in the environment that runs the script.",
+    "no_labels": "The images are meant to be empty, as background.",
+    "thermal_slowdown": "The clock is as high as before, and the steps take no longer.",
     "nvml_mismatch": "/proc/driver/nvidia/version and the version of libnvidia-ml.so.1 are the same.",
     "nvml_unknown": "nvidia-smi works in the container, in the same shell.",
     "omp1": "The main process does almost no work on the CPU: workers prepare all data.",

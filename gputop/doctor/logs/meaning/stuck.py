@@ -8,15 +8,27 @@ from dataclasses import replace
 
 from gputop import units
 from gputop.doctor.findings import words
+from gputop.doctor.findings.commands import filled
 from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.logs.after import is_progress
+from gputop.doctor.logs.lines import rank_and_text
 from gputop.doctor.logs.meaning.observed import finding_of, place, quote, short
 from gputop.doctor.logs.observation import Observation
 from gputop.doctor.logs.scan import LogScan
+from gputop.doctor.logs.starts import SAME_RUN_LINES, TRIES_MIN
 
 TIMEOUTS = ("nccl_watchdog", "nccl_heartbeat", "gloo_timeout")
 """The texts of ranks that gave up waiting, by their ids."""
 _ONE_SIZE = ("ALLREDUCE", "BROADCAST", "REDUCE")
 """Collectives in which each rank has a tensor of the same size."""
+_NO_DATA = (
+    "The data does not get through, and no rank is missing: {what} between GPUs, or the network between hosts, is at fault."
+)
+_TRY_WITHOUT_P2P = (
+    "NCCL_P2P_DISABLE=1 torchrun ...  # if this works: a newer driver; iommu=pt on the kernel command line; ACS off\n"
+    "NCCL_DEBUG=INFO NCCL_SOCKET_IFNAME=eth0 torchrun ...  # several hosts: the interface that they share\n"
+    "nvidia-smi topo -p2p r; sudo dmesg | grep -i -E 'xid|nvlink'"
+)
 
 
 def timed_out(consequences: Sequence[Observation], scans: Sequence[LogScan]) -> Finding | None:
@@ -83,30 +95,59 @@ def _all_inside(base: Finding, facts: list[Fact], call: tuple[int, str], ranks: 
         confidence="likely",
         title=f"All ranks entered {which}, {'the first collective operation, ' if first else ''}and none got through",
         evidence=tuple(facts),
-        cause=f"The data does not get through, and no rank is missing: {'peer-to-peer copies' if first else 'a link'} between "
-        "GPUs, or the network between hosts, is at fault.",
-        fix="NCCL_P2P_DISABLE=1 torchrun ...  # if this works: a newer driver; iommu=pt on the kernel command line; ACS off\n"
-        "NCCL_DEBUG=INFO NCCL_SOCKET_IFNAME=eth0 torchrun ...  # several hosts: the interface that they share\n"
-        "nvidia-smi topo -p2p r; sudo dmesg | grep -i -E 'xid|nvlink'",
+        cause=_NO_DATA.format(what="peer-to-peer copies" if first else "a link"),
+        fix=_TRY_WITHOUT_P2P,
         refuted_by="A rank whose output is not in these logs reported no timeout, or other operations: then it is missing.",
     )
 
 
-def behind_bridge(scans: Sequence[LogScan]) -> Finding | None:
+def before_any(scans: Sequence[LogScan]) -> Finding | None:
+    """Return the finding for a run that stood before its first collective operation ended, though nothing failed."""
+    return _unreached(scans) or _behind_bridge(scans) or _ready_for_nothing(scans)
+
+
+def _unreached(scans: Sequence[LogScan]) -> Finding | None:
+    """Return the finding for a node that has tried to connect to the same place until the end of its log."""
+    scan = next((scan for scan in scans if scan.start.tries >= TRIES_MIN and _stands_since(scan)), None)
+    if scan is None:
+        return None
+    (address, port, why), (text, number) = scan.start.tried, scan.start.tried_line
+    values = {"address": address, "port": port}
+    return Finding(
+        id="G03",
+        severity="error",
+        confidence="likely",
+        title=f"This node cannot reach {address}, port {port}: {why.lower()}",
+        evidence=(
+            Fact(short(text), why, _place(scan, number)),
+            Fact(f"{scan.start.tries} attempts failed, the last ones of this log", scan.start.tries, scan.name),
+        ),
+        cause="A firewall drops what comes to the port, no rank 0 listens there, or the address is of another network.",
+        fix=filled(
+            "nc -zv {address} {port}  # from this node, while rank 0 runs\n"
+            "ss -ltn | grep {port}; sudo iptables -S; sudo ufw status  # on the other: does it listen, is the port open?",
+            values,
+        ),
+        refuted_by=f"nc -zv reaches {address}, port {port}, from this node while rank 0 runs.",
+    )
+
+
+def _behind_bridge(scans: Sequence[LogScan]) -> Finding | None:
     """Return the finding for ranks of several hosts that NCCL cannot connect, because it chose a bridge to containers."""
-    starts = [(scan, scan.nccl_start) for scan in scans if scan.nccl_start.ranks]
+    starts = [(scan, scan.start) for scan in scans if scan.start.ranks]
     begun = {rank for _, start in starts for rank in start.begun}
-    waiting = [(scan, start) for scan, start in starts if start.bridge and not start.is_ready and len(begun) < start.ranks]
+    waiting = [(scan, start) for scan, start in starts if start.bridge and not start.ready and len(begun) < start.ranks]
     if not waiting:
         return None
     scan, start = waiting[0]
+    text, number = start.bridge_line
     return Finding(
         id="G02",
         severity="error",
         confidence="likely",
         title=f"NCCL meets the other ranks through {start.bridge}, which other hosts cannot reach",
         evidence=(
-            Fact(short(start.text), start.bridge, f"{scan.name}:{start.line_number}" if start.line_number else scan.name),
+            Fact(short(text), start.bridge, _place(scan, number)),
             Fact(
                 f"{words.ranks(sorted(begun))} of {start.ranks} began to connect, and no connection came",
                 start.ranks,
@@ -119,6 +160,40 @@ def behind_bridge(scans: Sequence[LogScan]) -> Finding | None:
         "NCCL_SOCKET_IFNAME=eth0 torchrun ...  # that one; ^docker0,lo leaves some out",
         refuted_by="All ranks run on this host, and those that are missing here write to another file.",
     )
+
+
+def _ready_for_nothing(scans: Sequence[LogScan]) -> Finding | None:
+    """Return the finding for a run that printed nothing after NCCL was ready on all ranks, until a person stopped it."""
+    starts = [scan for scan in scans if scan.start.ready]
+    ranks = max((scan.start.ranks for scan in starts), default=0)
+    ready = {rank for scan in starts for rank in scan.start.ready}
+    stopped = any(scan.start.was_stopped for scan in scans)
+    if not stopped or ranks < 2 or len(ready) < ranks or not all(map(_stands_since, starts)):
+        return None
+    return Finding(
+        id="G02",
+        severity="error",
+        confidence="likely",
+        title=f"NCCL was ready on all {ranks} ranks, and nothing came after that",
+        evidence=(
+            Fact(f"NCCL completed its communicator on all {ranks} ranks", ranks, starts[0].name),
+            Fact("no progress follows, and the run was stopped by SIGINT", True, starts[0].name),
+        ),
+        cause=_NO_DATA.format(what="peer-to-peer copies"),
+        fix=_TRY_WITHOUT_P2P,
+        refuted_by="The run was stopped before its first steps could end, or it prints none.",
+    )
+
+
+def _stands_since(scan: LogScan) -> bool:
+    """Return whether a log ends soon after what it says of the start, without any progress."""
+    after = max(0, scan.lines - scan.start.last_at)
+    last = scan.ending[-after:] if after else []
+    return after <= SAME_RUN_LINES and not any(is_progress(rank_and_text(line)[1]) for line in last)
+
+
+def _place(scan: LogScan, number: int) -> str:
+    return f"{scan.name}:{number}" if number else scan.name
 
 
 def _upper(text: str) -> str:

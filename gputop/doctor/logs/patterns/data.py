@@ -267,6 +267,32 @@ PATTERNS: tuple[Pattern, ...] = (
         'DataLoader(..., multiprocessing_context="spawn")',
     ),
     hint(
+        "no_labels",
+        None,
+        "No labels found in ",
+        # Ultralytics' dataset.py, and YOLOv5 and YOLOv7 before it.
+        r"WARNING\b.{0,20}\bNo labels found in (?P<where>\S{1,400}?)(?:, training may|\. |\.?$)",
+        "No labels were found in {where}: every image counts as empty",
+        "The label files are not where the trainer looks for them, or have other names than the images. It looks for "
+        "labels/NAME.txt beside images/NAME.jpg; a cache may also hold what was there before.",
+        "ls {where}  # beside the folder images there must be labels, with a .txt for each image\n"
+        "# then delete the *.cache files",
+        severity="error",
+        lasting=True,
+    ),
+    failure(
+        "no_training_data",
+        None,
+        "No data found. ",
+        # kohya's sd-scripts, train_network.py and others.
+        r"No data found\. Please verify (?:arguments|the metadata file)(?P<why>[^/]{0,200})",
+        "The trainer found no image to train on",
+        "train_data_dir must be the parent of folders called REPEATS_NAME, such as img/10_cat, which hold the images: images "
+        "directly in it do not count.",
+        'mkdir -p img/10_NAME && mv *.jpg img/10_NAME/  # and train_data_dir="img"',
+        refuted_by="The folder has a subfolder whose name begins with a number and an underscore, with images.",
+    ),
+    hint(
         "pin_no_accel",
         "A12",
         "'pin_memory' argument is set as true",

@@ -83,7 +83,7 @@ def evaluation_stands(evidence: Evidence, group: RankGroup) -> Judgement:
 
 
 def _by_losses(evidence: Evidence, group: RankGroup) -> Judgement:
-    found = only_loss(group)
+    found = only_loss(evidence, group)
     if found is None:
         return None
     rank, name = found

@@ -67,7 +67,7 @@ between few (our choice)."""
 
 def loss_grows(evidence: Evidence, group: RankGroup) -> Judgement:
     """J02: the loss is several times its lowest value, and as high as at the start or higher."""
-    found = only_loss(group)
+    found = only_loss(evidence, group)
     if found is None or may_rise(found[1]):
         return None
     rank, name = found

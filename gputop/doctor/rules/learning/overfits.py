@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 
 from gputop import units
@@ -17,6 +18,8 @@ from gputop.doctor.rules.support.rule import Judgement, Suspicion
 SINCE_MIN = 10
 """So many evaluations have come since the best one (our choice)."""
 RISEN = 1.5
+SINCE_IF_MUCH, RISEN_MUCH = 5, 2.0
+"""Fewer are enough if each is worse than the one before, and the newest so many times the lowest (our choice)."""
 """The median of the newest losses is so many times the lowest. A classifier that is right ever more surely, and wrong ever more
 surely, also comes that far: therefore a score must have fallen, too (our choice)."""
 FALLEN = 0.97
@@ -29,7 +32,7 @@ HOLD_S = 5.0
 
 def overfits(evidence: Evidence, group: RankGroup) -> Judgement:
     """Judge a run whose evaluations have become worse for long, while its training loss went on falling."""
-    found = only_loss(group)
+    found = only_loss(evidence, group)
     if found is None:
         return None
     rank, name = found
@@ -86,6 +89,8 @@ def _has_turned(course: Course) -> bool:
     """Return whether a loss has fallen, and then risen in both halves of the evaluations since."""
     lowest = course.means.index(min(course.means))
     since = course.means[lowest:]
+    if len(since) > SINCE_IF_MUCH and 0 < RISEN_MUCH * since[0] <= _now(course):
+        return lowest > 0 and all(before < after for before, after in itertools.pairwise(since))
     half = len(since) // 2
     rises = units.mean(since[:half]) < units.mean(since[half:]) if half else False
     return lowest > 0 and len(since) > SINCE_MIN and course.lowest > 0 and rises and _now(course) >= RISEN * course.lowest

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 import statistics
+from typing import NamedTuple
 
 from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
-from gputop.doctor.findings.finding import Fact
+from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.rules.learning.courses import Course, courses
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
@@ -27,11 +30,28 @@ SPREADS = 3.0
 """And by this many standard deviations of that half: returns of single episodes vary (our choice)."""
 
 
+FEW_MEANS = 8
+"""So many values are enough if each is the mean of many episodes, by its name (our choice)."""
+LOST = 0.7
+"""A return that had risen has lost this share of what it had gained (our choice)."""
+SINCE_MIN, SINCE_SHARE, NEWEST = 4, 0.8, 4
+"""So many parts have come since its best, and this share of them is below the one before; or it has been lost in so many of the
+newest ones (our choice)."""
+JUMPS = 3.0
+"""What it had gained is so many times the usual difference between neighbors: else it is noise (our choice)."""
+GAINED = 0.3
+"""And this share of the larger one of both: the mean of many episodes goes up and down in waves (our choice)."""
+_OF_MANY = re.compile(r"(?:^|[/_.-])(?:mean|avg|average|smooth(?:ed)?|running)(?:[/_.-]|\d*$)", re.IGNORECASE)
+
+
 def return_falls(evidence: Evidence, group: RankGroup) -> Judgement:
-    """J06: the return of an agent is lower than at first, and was never higher."""
+    """J06: the return of an agent is lower than at first, and was never higher; or it has lost what it had gained."""
     for course in courses(evidence, group, is_return):
         fall = _fall(course)
         if fall is None:
+            lost = _collapse(course)
+            if lost is not None:
+                return Suspicion(_collapsed(group, course, lost), 10.0)
             continue
         first, last = fall
         facts = [
@@ -74,14 +94,70 @@ J06 = Rule(
         f"of {VALUES_MIN} or more returns, the second half is below the first {FIRST} means, or the first of {PARTS} parts: by "
         f"{DROP:.0%} of the larger one, and by {SPREADS:g} of its standard deviations",
         f"no mean is above those at the beginning, or no part by {HIGHER:.0%} of the fall",
+        f"or it has lost {LOST:.0%} of what it had gained, falling in {SINCE_SHARE:.0%} of the {SINCE_MIN} or more parts since "
+        f"its best, or in the newest {NEWEST}; a part is one of at least {FEW_MEANS} means of many episodes",
+        f"that gain is {JUMPS:g} times the usual difference between neighbors, and {GAINED:.0%} of the larger return",
     ),
     estimated=True,
-    mechanism="A gradient with the wrong sign makes the rewarded actions rarer.",
-    signature="The return falls from what a random policy gets, and stays there.",
+    mechanism="A gradient with the wrong sign makes the rewarded actions rarer. Or one update is too large, and the ruined "
+    "policy collects the data of the next.",
+    signature="The return falls from what a random policy gets, and stays there; or it rises, and is lost again.",
     look_alike="An agent that explores less than at first; a curriculum; an opponent that learns, too; a dip before a rise.",
-    fix="Check the sign of the loss and of the advantage, and compare with a random policy.",
+    fix="Check the sign of the loss and of the advantage, and compare with a random policy. If the return had "
+    "risen, use smaller updates.",
     judge=return_falls,
 )
+
+
+class _Lost(NamedTuple):
+    """A return that rose and fell: at first, at its best, and now."""
+
+    start: float
+    best: float
+    now: float
+
+
+def _collapse(course: Course) -> _Lost | None:
+    """Return what a return has come to that had risen, and since then has fallen steadily; None if it has not."""
+    means = course.means
+    of_many = _OF_MANY.search(course.name) is not None
+    if course.values < (FEW_MEANS if of_many else VALUES_MIN) or len(means) < FEW_MEANS:
+        return None
+    points = list(means)
+    if len(means) >= 2 * PARTS or not of_many:
+        parts = min(PARTS, len(means) // 2)
+        points = [units.mean(means[at * len(means) // parts : (at + 1) * len(means) // parts]) for at in range(parts)]
+    pairs = [(one + other) / 2 for one, other in itertools.pairwise(points)]
+    best = max(range(len(pairs)), key=pairs.__getitem__)
+    gain = pairs[best] - points[0]
+    usual = statistics.median(abs(after - before) for before, after in itertools.pairwise(points))
+    since = list(itertools.pairwise(points[best + 1 :]))
+    is_much = gain >= GAINED * max(abs(points[0]), abs(pairs[best])) and gain >= JUMPS * usual
+    if not is_much or len(since) < SINCE_MIN - 1:
+        return None
+    falls = sum(after < before for before, after in since)
+    newest = 2 if falls >= SINCE_SHARE * len(since) else NEWEST
+    is_lost = max(points[-newest:]) <= pairs[best] - LOST * gain
+    return _Lost(points[0], pairs[best], points[-1]) if is_lost else None
+
+
+def _collapsed(group: RankGroup, course: Course, lost: _Lost) -> Finding:
+    return tracked.about(
+        group,
+        "J06",
+        "warning",
+        "possible",
+        f"The return collapses: {course.name} had come to {units.metric(lost.best)}, and is {units.metric(lost.now)} now",
+        [
+            Fact(f"{course.name} was {units.metric(lost.start)} at first", lost.start, course.source),
+            Fact(f"it had come to {units.metric(lost.best)}, and has lost that since", lost.best, course.source),
+        ],
+        "An update was too large and ruined the policy, which then collects worse data: the learning rate, the clip range or "
+        "the number of epochs for each rollout is too high, or the entropy has gone, so that the agent explores no more.",
+        "# continue from the checkpoint with the best return: lower learning rate (also with a schedule), smaller clip range,\n"
+        "# fewer epochs for each rollout, target_kl, more entropy (ent_coef)",
+        "The task became harder on purpose, or the opponent learns too.",
+    )
 
 
 def _fall(course: Course) -> tuple[float, float] | None:

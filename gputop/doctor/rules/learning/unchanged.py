@@ -74,7 +74,7 @@ def loss_stays(evidence: Evidence, group: RankGroup) -> Judgement:
 
 
 def _by_loss(evidence: Evidence, group: RankGroup) -> Judgement:
-    found = only_loss(group)
+    found = only_loss(evidence, group)
     if found is None:
         return None
     rank, name = found

@@ -37,6 +37,9 @@ _IN_ORDER = re.compile(r"(?i)time|series|sequence|window|stream|forecast|token|t
 FORGOTTEN, LEARNED = 3.0, 0.3
 """Times the mean of the first losses. A loss that jumps above the first one gives the right answer less probability than a new
 model does; before, it was below the second (our choice)."""
+SURE, AS_AT_FIRST = 0.05, 1.1
+"""Or before it was below the first of these shares of the first losses, and comes back above the second: the model was sure of
+one answer, and has none for the next part of the data (our choice)."""
 EVENLY = 0.2
 """The ways from jump to jump differ from the usual one, or from a multiple of it, by at most this share of it: where a training
 is unstable, it jumps at any time. A jump in between may have been too small to count (our choice)."""
@@ -59,7 +62,7 @@ def not_shuffled(evidence: Evidence, group: RankGroup) -> Judgement:
     """J04: the sampler keeps the order of the data set, and the loss falls and jumps back again and again."""
     if group.run is None:
         return _held(evidence, group) or _forgets(evidence, group)
-    found = only_loss(group)
+    found = only_loss(evidence, group)
     ranks = tracked.ranks_of(group)
     if found is None or not ranks:
         return None
@@ -110,7 +113,7 @@ def _held(evidence: Evidence, group: RankGroup) -> Judgement:
     loader = held.loader if held is not None else None
     if process is None or loader is None or not loader.is_plain or loader.shuffles is not False or not evidence.trains(group):
         return None
-    found = only_loss(group)
+    found = only_loss(evidence, group)
     saw = None
     if found is not None:
         rank, name = found
@@ -159,7 +162,7 @@ def _epochs_shown(evidence: Evidence, group: RankGroup) -> int:
 
 def _forgets(evidence: Evidence, group: RankGroup) -> Judgement:
     """Judge a run whose loader, if it has one, is its own: by losses that jump far above the first one, evenly."""
-    found = only_loss(group)
+    found = only_loss(evidence, group)
     if found is None or "training" in found[0].metrics:
         return None
     rank, name = found
@@ -168,7 +171,9 @@ def _forgets(evidence: Evidence, group: RankGroup) -> Judgement:
     if not begins or _restarts(evidence.series(run, rank.rank, "lr").values):
         return None
     series = evidence.series(run, rank.rank, name)
-    jumps = _forgotten(series.values, begins[0].mean)
+    first = begins[0].mean
+    far = _forgotten(series.values, LEARNED * first, FORGOTTEN * first)
+    jumps = far if len(far) >= JUMPS_MIN else _forgotten(series.values, SURE * first, AS_AT_FIRST * first)
     gaps = [series.steps[after] - series.steps[before] for before, after in itertools.pairwise(jumps)]
     between = median(after - before for before, after in itertools.pairwise(series.steps)) if len(series) > 1 else 0
     is_coarse = bool(gaps) and between > EVENLY * median(gaps)
@@ -181,7 +186,8 @@ def _forgets(evidence: Evidence, group: RankGroup) -> Judgement:
         "J04",
         "warning",
         "possible",
-        f"Every {round(median(gaps))} steps, the loss jumps far above its first values: the data may not be shuffled",
+        f"Every {round(median(gaps))} steps, the loss jumps {'far ' if jumps is far else ''}above its first values: the data "
+        "may not be shuffled",
         [
             Fact(text, high, logged.source(group)),
             Fact(
@@ -245,13 +251,13 @@ def _has_no_sampler(rank: Rank) -> bool:
     return facts.sampler is None and (facts.loader is None or bool(facts.loader.iterable))
 
 
-def _forgotten(values: Sequence[float], initial: float) -> list[int]:
-    """Return the places at which the losses jump far above the initial one, each time from far below it."""
+def _forgotten(values: Sequence[float], low: float, high: float) -> list[int]:
+    """Return the places at which the losses jump to ``high`` or above, each time from ``low`` or below."""
     found, is_low = [], False
     for at, value in enumerate(values):
-        if value <= LEARNED * initial:
+        if value <= low:
             is_low = True
-        elif is_low and FORGOTTEN * initial <= value < math.inf:
+        elif is_low and high <= value < math.inf:
             found.append(at)
             is_low = False
     return found

@@ -66,7 +66,7 @@ def changes_nothing(evidence: Evidence, group: RankGroup) -> Judgement:
 
 def loss_moved(evidence: Evidence, group: RankGroup) -> bool | None:
     """Return whether the training loss is elsewhere than when it was first seen; None if that is not known."""
-    found = only_loss(group)
+    found = only_loss(evidence, group)
     if found is None:
         return None
     rank, name = found

@@ -122,7 +122,7 @@ def _prints_losses(evidence: Evidence, group: RankGroup) -> Sequence[tuple[Membe
     seen = evidence.doings.seen_at_all(process, PRINTED_SPAN_S)
     if len(seen.looks) < LOOKS_MIN or seen.share("data") < PRINTED_SHARE:
         return ()
-    found = only_loss(group)
+    found = only_loss(evidence, group)
     if found is None:
         return ()
     times = evidence.series(logged.run_id(group), found[0].rank, found[1]).times

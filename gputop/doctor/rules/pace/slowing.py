@@ -9,7 +9,7 @@ from typing import NamedTuple
 from gputop import units
 from gputop.doctor.evidence.evidence import WARM_UP_STEPS, Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
-from gputop.doctor.findings import fixes
+from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.pace.beside import busy_beside, name_of, seen_beside
 from gputop.doctor.rules.pace.other_work import GROWN_SHARE, GROWTH_LOOKS_MIN, GROWTH_MIN, growth_of
@@ -47,6 +47,9 @@ PARTS_FEW = 4
 """This many parts are enough for "possible" if the last is ``MUCH_SLOWER``, for example if only epochs are logged."""
 BETWEEN_SHARE = 0.7
 """Where the time between the steps grows, they themselves take less than this share of all (our choice)."""
+EPOCH_S = "epoch_s"
+TOTAL_FROM = 1.7
+"""If the second epoch took so many times as long as the first, the time may be counted from the start (our choice)."""
 READ_EVERY_S = 1.0
 """What a run prints is read once a second, so the time of each part may be this much shorter or longer."""
 
@@ -66,7 +69,7 @@ class _Course(NamedTuple):
 
 def slows_down(evidence: Evidence, group: RankGroup) -> Judgement:
     """E10: steps take longer and longer from one part of the run to the next."""
-    return _by_pace(evidence, group) or _by_stacks(evidence, group)
+    return _by_pace(evidence, group) or _by_epochs(evidence, group) or _by_stacks(evidence, group)
 
 
 def _by_pace(evidence: Evidence, group: RankGroup) -> Judgement:
@@ -94,6 +97,32 @@ def _by_pace(evidence: Evidence, group: RankGroup) -> Judgement:
         *work.facts,
     ]
     return _suspicion(evidence, group, rank, course.growth, facts, beside, unsure)
+
+
+def _by_epochs(evidence: Evidence, group: RankGroup) -> Judgement:
+    """Judge a run that prints or logs how long each epoch takes."""
+    ranks = logged.ranks_of(group)
+    if not ranks:
+        return None
+    rank = min(ranks, key=lambda item: item.rank)
+    values = evidence.series(logged.run_id(group), rank.rank, EPOCH_S).values
+    parts = min(PARTS, len(values) // 2)
+    if parts < PARTS_FEW or min(values) <= 0 or learns_policy([rank]):
+        return None
+    cuts = [number * len(values) // parts for number in range(parts + 1)]
+    seconds = tuple(units.mean(values[begin:end]) for begin, end in itertools.pairwise(cuts))
+    # A time since the start of the training grows by the first value with each epoch.
+    total = values[1] > TOTAL_FROM * values[0]
+    if total or not _rises(_Course(EPOCH_S, seconds, tuple(cuts[:-1]), few=True)):
+        return None
+    where = f"{logged.source(group)}: {EPOCH_S}"
+    number = cuts[-1] - cuts[-2]
+    facts = [
+        Fact(f"the first {words.count(cuts[1], 'epoch')} took {units.duration(seconds[0])} each", seconds[0], where),
+        Fact(f"the last {words.count(number, 'epoch')} took {units.duration(seconds[-1])} each", seconds[-1], where),
+    ]
+    unsure = parts < PARTS
+    return _suspicion(evidence, group, rank, seconds[-1] / seconds[0], facts, _beside(evidence, group), unsure, "an epoch")
 
 
 def _rises(course: _Course) -> bool:
@@ -167,6 +196,7 @@ def _suspicion(
     facts: list[Fact],
     beside: Fact | None,
     unsure: bool,
+    what: str = "a step",
 ) -> Suspicion:
     member = next((item for item in group.members if item.rank in (rank.rank, None)), None)
     taken = taken_from(evidence, group, member.process if member is not None else None)
@@ -176,7 +206,7 @@ def _suspicion(
         "E10",
         "warning",
         "possible" if unsure or taken else "likely",
-        f"The run slows down: a step takes {growth:.1f} times as long as at the beginning",
+        f"The run slows down: {what} takes {growth:.1f} times as long as at the beginning",
         [*facts, *([beside] if beside is not None else []), *taken],
         "Something grows with the steps: a list that keeps every loss or output, a buffer that is searched completely, a "
         "log or plot that is rewritten, hooks that are registered again, a graph that is never detached. Or the sequences get "
@@ -250,6 +280,7 @@ E10 = Rule(
         f"or the time between the steps of a tracked run grows, which is not part of them: {SLOWER_OF_FEW:g} times over "
         f"{SPAN_IF_CLEAR_S:.0f} s, and all pairs if it is less than {MUCH_SLOWER:g} times; and the steps themselves take less "
         f"than {BETWEEN_SHARE:.0%} of the time (possible)",
+        f"or the run prints how long each epoch takes, and these times grow by as much in {PARTS} parts of them",
         "of an untracked run, either is possible unless its main thread is mostly seen in a function that computes nothing",
         f"by its stacks: a function that computes nothing takes more of the looks in each third of {GROWTH_LOOKS_MIN} or more, "
         f"by {GROWTH_MIN:.0%} in all, and {GROWN_SHARE:.0%} in the last (possible)",

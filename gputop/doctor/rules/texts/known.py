@@ -41,13 +41,22 @@ _UNLESS_EXPLAINED: Mapping[str, Callable[[Evidence], Mapping[str, Judgement]]] =
 """Texts with several causes, one of which has its own rule: they explain themselves if that rule does not apply."""
 _REMARKS = frozenset(
     {
-        *("acc_p2p", "barrier_guess", "dp_gather_scalar", "fup_useless", "loss_scale", "no_accelerator", "pin_no_accel"),
+        *(
+            "acc_p2p",
+            "barrier_guess",
+            "cpu_build",
+            "dp_gather_scalar",
+            "fup_useless",
+            "loss_scale",
+            "no_accelerator",
+            "pin_no_accel",
+        ),
         *("pl_gpu_unused", "pl_workers", "rdzv_address", "rnn_flat", "too_many_workers"),
     }
 )
 """Remarks that no other rule reads without a journal: of a live run, they state what they state of its log, but are only
 possible. What a launcher prints for every run (``omp1``) is left to the logs."""
-_MISS_A_GPU = frozenset({"no_accelerator", "pin_no_accel"})
+_MISS_A_GPU = frozenset({"cpu_build", "no_accelerator", "pin_no_accel"})
 """Of these, what says nothing on a machine without a GPU, where a run stands on virtual ones."""
 _JUDGED_WHILE_ALIVE = frozenset({"coll_mismatch", "oom_other_proc"})
 

@@ -68,12 +68,21 @@ def test_so_if_some_jumps_are_small() -> None:
 @pytest.mark.parametrize(
     ("near", "fault"),
     [
-        (jumps(to=2.9 * FIRST), jumps(to=3.3 * FIRST)),
+        (jumps(to=2.9 * FIRST, low=0.1 * FIRST), jumps(to=3.3 * FIRST, low=0.1 * FIRST)),
+        (jumps(to=1.0 * FIRST), jumps(to=1.3 * FIRST)),
+        (jumps(to=2.0 * FIRST, low=0.07 * FIRST), jumps(to=2.0 * FIRST, low=0.03 * FIRST)),
         (jumps(low=0.35 * FIRST), jumps(low=0.25 * FIRST)),
         (jumps(late=6), jumps(late=2)),
         (jumps(times=5), jumps(times=6)),  # before the first one, it has not learned enough
     ],
-    ids=["hardly above the first loss", "not learned in between", "at uneven times", "few times"],
+    ids=[
+        "hardly above the first loss",
+        "as at first",
+        "not sure before",
+        "not learned in between",
+        "at uneven times",
+        "few times",
+    ],
 )
 def test_bounds(near: Loss, fault: Loss) -> None:
     assert said_of(own_data(near)) is None

@@ -44,6 +44,17 @@ def test_a_loss_that_rises_for_long_after_its_best_is_that_of_a_model_that_overf
     assert says(tmp_path, learns, turns, dice) == "The model overfits: val_loss has risen from 0.35 to 0.686"
 
 
+def much_worse(epoch: int) -> float:
+    return 0.65 - 0.1 * epoch if epoch < 3 else 0.45 + 0.15 * (epoch - 2)
+
+
+def test_a_loss_that_doubles_within_a_few_evaluations_does_so_too(tmp_path: Path) -> None:
+    quickly = "The model overfits: val_loss has risen from 0.45 to "
+    assert (says(tmp_path, lambda epoch: 0.6 * 0.7**epoch, much_worse, None, 9) or "").startswith(quickly)
+    assert says(tmp_path, lambda epoch: 0.6 * 0.7**epoch, much_worse, None, 7) is None
+    assert says(tmp_path, lambda epoch: 0.6 * 0.7**epoch, lambda epoch: much_worse(epoch) - 0.2 * (epoch == 6), None, 9) is None
+
+
 @pytest.mark.parametrize(
     ("trained", "evaluated", "dice", "epochs"),
     [

@@ -21,8 +21,10 @@ COURSES: dict[str, tuple[Callable[[float], float], bool]] = {
     "falls from a good start and stays": (lambda done: 9 + 40 * max(0.0, 1 - 4 * done), True),
     "rises": (lambda done: -30 + 20 * done, False),
     "varies": (lambda done: -20.0, False),
-    "rises, then collapses": (lambda done: -20 + 30 * done if done < 0.45 else -35.0, False),
-    "rises before it falls": (lambda done: -20 + 30 * done if done < 0.4 else -8 - 40 * (done - 0.4), False),
+    "rises, then collapses": (lambda done: -20 + 30 * done if done < 0.45 else -35.0, True),
+    "rises before it falls": (lambda done: -20 + 40 * done if done < 0.4 else -4 - 40 * (done - 0.4), True),
+    "rises, with a dip": (lambda done: -20 + 30 * done - 12 * (0.6 < done < 0.75), False),
+    "rises, and loses a part": (lambda done: -20 + 30 * done if done < 0.5 else -9.0, False),
 }
 
 

@@ -104,6 +104,49 @@ def test_evaluation_that_takes_longer_than_training_is_reported(tmp_path: Path) 
     assert told(tmp_path, ["Validation took 90.0 s"] * 6) == []  # it only evaluates
 
 
+def epochs(seconds: Callable[[int], float], number: int = 30) -> list[str]:
+    return [f"INFO epoch {at:3d} train_loss {3 - at * 0.1:.3f} time {seconds(at):.1f}s mem 2411MiB" for at in range(number)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        (epochs(lambda at: 41 + 4.5 * at), ["E10"]),
+        (epochs(lambda at: 41 + 4.5 * at, 7), []),
+        (epochs(lambda at: 41 + 0.5 * at), []),
+        (epochs(lambda at: 41 + 30 * (at % 3)), []),
+        (epochs(lambda at: 41 * (at + 1)), []),
+        ([line.replace("time", "step 5/90 time") for line in epochs(lambda at: 41 + 4.5 * at)], []),
+    ],
+    ids=["longer and longer", "few", "hardly longer", "up and down", "since the start", "the time of a step"],
+)
+def test_epochs_that_take_longer_and_longer_by_their_own_times(tmp_path: Path, lines: list[str], found: list[str]) -> None:
+    assert told(tmp_path, lines) == found
+
+
+@pytest.mark.parametrize(
+    ("line", "took"),
+    [
+        ("epoch 1 train_loss 0.7 time 41.3s gpu_mem 2411MiB", 41.3),
+        ("Epoch 3 loss 0.4 time 2:03", 123.0),
+        ("epoch 3: loss 0.2, took 3.2 min", 192.0),
+        ("Epoch 3 step 20 loss 0.2 time 0.3s", None),
+        ("epoch 3 loss 0.2 time 0.3", None),
+        ("epoch 3 loss 0.2 elapsed 30s", None),
+    ],
+)
+def test_a_line_about_an_epoch_says_how_long_it_took(line: str, took: float | None) -> None:
+    assert whole_times(line).get("epoch_s") == took
+
+
+def test_waits_for_batches_in_other_words(tmp_path: Path) -> None:
+    line = "iter {at:3d}: waited for batch {wait:.3f} s, forward+backward 0.115 s, total {total:.3f} s"
+    slow = [line.format(at=at, wait=wait, total=wait + 0.115) for at in range(48) for wait in [0.01 if at % 8 else 4.1]]
+    assert paces(slow[0])["data_time"] == 4.1
+    assert told(tmp_path, slow) == ["D01"]
+    assert told(tmp_path, [text.replace("4.1", "0.1").replace("4.2", "0.2") for text in slow]) == []
+
+
 def test_the_output_of_an_untracked_run_also_shows_its_pace() -> None:
     line = PRINTED["a bar"](7, 2.0).encode() + b"\n"
     ((_, metrics),) = Transcript(with_pace=True).feed(line)
