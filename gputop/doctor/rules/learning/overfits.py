@@ -89,8 +89,9 @@ def _has_turned(course: Course) -> bool:
     """Return whether a loss has fallen, and then risen in both halves of the evaluations since."""
     lowest = course.means.index(min(course.means))
     since = course.means[lowest:]
-    if len(since) > SINCE_IF_MUCH and 0 < RISEN_MUCH * since[0] <= _now(course):
-        return lowest > 0 and all(before < after for before, after in itertools.pairwise(since))
+    rises_much = 0 < RISEN_MUCH * since[0] <= _now(course) and all(a < b for a, b in itertools.pairwise(since))
+    if lowest > 0 and len(since) > SINCE_IF_MUCH and rises_much:
+        return True
     half = len(since) // 2
     rises = units.mean(since[:half]) < units.mean(since[half:]) if half else False
     return lowest > 0 and len(since) > SINCE_MIN and course.lowest > 0 and rises and _now(course) >= RISEN * course.lowest

@@ -44,6 +44,11 @@ def test_a_loss_that_rises_for_long_after_its_best_is_that_of_a_model_that_overf
     assert says(tmp_path, learns, turns, dice) == "The model overfits: val_loss has risen from 0.35 to 0.686"
 
 
+def test_a_loss_that_doubles_with_noise_does_so_too(tmp_path: Path) -> None:
+    title = says(tmp_path, learns, lambda epoch: turns(epoch) + 0.04 * (epoch % 2) * (epoch > 10), None, 60)
+    assert title is not None and title.startswith("The model overfits: val_loss has risen from 0.35 to 0.9")
+
+
 def much_worse(epoch: int) -> float:
     return 0.65 - 0.1 * epoch if epoch < 3 else 0.45 + 0.15 * (epoch - 2)
 
