@@ -46,7 +46,8 @@ def test_a_loss_that_rises_for_long_after_its_best_is_that_of_a_model_that_overf
 
 def test_a_loss_that_doubles_with_noise_does_so_too(tmp_path: Path) -> None:
     title = says(tmp_path, learns, lambda epoch: turns(epoch) + 0.04 * (epoch % 2) * (epoch > 10), None, 60)
-    assert title is not None and title.startswith("The model overfits: val_loss has risen from 0.35 to 0.9")
+    assert title is not None
+    assert title.startswith("The model overfits: val_loss has risen from 0.35 to 0.9")
 
 
 def much_worse(epoch: int) -> float:
