@@ -90,4 +90,33 @@ LOGS: tuple[Case, ...] = (
     _case("walker-with-ppo", ("J06",)),
     # kohya: the images' own folder instead of its parent. No traceback.
     _case("watercolors-with-kohya", (ANY,), "train_data_dir|no data|parent"),
+    # Two ranks of four are there; the others never join.
+    _case("brain-atlas-with-hydra-and-two-boxes", ("G03",), acceptable=("G06", "G02", "G01")),
+    # The samples come class by class.
+    _case("cats-and-dogs-of-a-challenge", ("J04",), acceptable=("J05",)),
+    # Accelerate warns of a kernel that is too old, and the first step never ends.
+    _case(
+        "chat-model-that-does-not-begin",
+        (ANY,),
+        r"kernel.{0,40}(version|old|below|upgrade|4\.18)|(old|outdated|linux) kernel|5\.5|NCCL_P2P",
+        ("G01", "G02"),
+    ),
+    # Both ranks are stuck in the first all_reduce.
+    _case("desk-with-a-pair-of-4090", ("G02",), acceptable=("G01",)),
+    # Two OpenMP runtimes.
+    _case("diseased-leaves-with-anaconda", (ANY,), "openmp|libiomp|KMP_DUPLICATE", _UNEXPLAINED),
+    # Eight cards and one process.
+    _case("fine-tuning-an-autoencoder-by-the-readme", ("A01",), acceptable=("A02",)),
+    # Rank 2 reads from a slow disk.
+    _case("four-cards-and-their-timings", ("F01",), acceptable=("D01", "D07")),
+    # PPO forgets what it knew.
+    _case("lander-of-a-reading-group", ("J06",)),
+    # Rank 1 has five batches fewer.
+    _case("last-line-at-two-in-the-morning", ("C07",), acceptable=("G01", "C08")),
+    # Samples of Shakespeare with hard words in them.
+    _case("healthy-bard-between-the-steps"),
+    # No DistributedSampler.
+    _case("four-cards-no-faster-than-one", ("C05",)),
+    # Megatron: the loss grows from 3 to 7.
+    _case("twelve-billion-parameters-on-a-monday", ("J02",)),
 )

@@ -31,8 +31,6 @@ LOGS: tuple[Case, ...] = (
     _case("bolts-in-a-fresh-container", (ANY,), "nvrtc|cudnn", ("exception", "library_missing")),
     # GPU 3 of four is full; the other ranks are stopped.
     _case("boxes-on-the-institutes-titans", ("H02",), "GPU 3|rank 3", _UNEXPLAINED),
-    # Two ranks of four are there; the others never join.
-    _case("brain-atlas-with-hydra-and-two-boxes", ("G03",), acceptable=("G06", "G02", "G01")),
     # A target without the last dimension is broadcast against the predictions.
     _case(
         "bungalows-in-california",
@@ -42,27 +40,14 @@ LOGS: tuple[Case, ...] = (
     ),
     # torch.load of 2.6 takes weights only.
     _case("cars-continued-in-february", ("weights_only",), acceptable=_UNEXPLAINED),
-    # The samples come class by class.
-    _case("cats-and-dogs-of-a-challenge", ("J04",), acceptable=("J05",)),
     # Fewer and fewer iterations per second.
     _case("cello-notes-per-second", ("E10",)),
-    # Accelerate warns of a kernel that is too old, and the first step never ends.
-    _case(
-        "chat-model-that-does-not-begin",
-        (ANY,),
-        r"kernel.{0,40}(version|old|below|upgrade|4\.18)|(old|outdated|linux) kernel|5\.5|NCCL_P2P",
-        ("G01", "G02"),
-    ),
     # Softmax before the loss, a high rate: ln 10 for ever.
     _case("cifar-in-week-four", ("J03",)),
     # Sixteen workers on two cores.
     _case("colab-food-homework", ("D02",), acceptable=("D01", "D03")),
     # /dev/shm is full in the pod; one rank of four says so.
     _case("crops-of-city-streets-in-a-pod", ("D08",), acceptable=_UNEXPLAINED),
-    # Both ranks are stuck in the first all_reduce.
-    _case("desk-with-a-pair-of-4090", ("G02",), acceptable=("G01",)),
-    # Two OpenMP runtimes.
-    _case("diseased-leaves-with-anaconda", (ANY,), "openmp|libiomp|KMP_DUPLICATE", _UNEXPLAINED),
     # Port 29500 belongs to another process.
     _case("dist-train-script-of-a-toolbox", ("G03",), "29500|taken|in use", _UNEXPLAINED),
     # 92 % of the time goes into the next batch.
@@ -75,16 +60,10 @@ LOGS: tuple[Case, ...] = (
     _case("feathers-in-lesson-two", ("J01", "nan_loss")),
     # 0.693 for three epochs.
     _case("film-critics-with-distilbert", ("J03",)),
-    # Eight cards and one process.
-    _case("fine-tuning-an-autoencoder-by-the-readme", ("A01",), acceptable=("A02",)),
     # DataParallel waits for a card of 2016.
     _case("first-and-second-hand-cards", ("B11",), acceptable=("I06", "B08")),
     # All ranks make the same folder; one of them comes too late.
     _case("first-try-of-a-detector-on-four", ("C14",), acceptable=_UNEXPLAINED),
-    # Rank 2 reads from a slow disk.
-    _case("four-cards-and-their-timings", ("F01",), acceptable=("D01", "D07")),
-    # No DistributedSampler.
-    _case("four-cards-no-faster-than-one", ("C05",)),
     # A label beyond the classes, on rank 1.
     _case("garbage-in-twenty-one-classes", ("illegal",), "label|class|target|index|range", _UNEXPLAINED),
     # Rank 0 cannot write its checkpoint: the project's disk is full.
@@ -106,10 +85,6 @@ LOGS: tuple[Case, ...] = (
     _case("kidney-stones-with-a-unet", ("A12",)),
     # The card slows down at 91 degrees.
     _case("language-model-in-july", ("I01",), acceptable=("E10",)),
-    # PPO forgets what it knew.
-    _case("lander-of-a-reading-group", ("J06",)),
-    # Rank 1 has five batches fewer.
-    _case("last-line-at-two-in-the-morning", ("C07",), acceptable=("G01", "C08")),
     # The driver's libraries were upgraded under a loaded kernel module.
     _case(
         "letters-on-receipts-since-wednesday",
@@ -121,8 +96,6 @@ LOGS: tuple[Case, ...] = (
     _case("linear-probe-on-a-rented-instance", ("H05",), acceptable=("G04", "signal_killed")),
     # The scaler skips the first step, so the schedule seems to be first; the loss falls.
     _case("healthy-autocast-and-a-schedule"),
-    # Samples of Shakespeare with hard words in them.
-    _case("healthy-bard-between-the-steps"),
     # Mixup and dropout make the training look worse than the validation.
     _case("healthy-better-on-validation"),
     # Batches of one: single losses jump, their mean falls.

@@ -84,8 +84,6 @@ LOGS: tuple[Case, ...] = (
     _case("tutor-bot-with-unsloth", (ANY,), "dtype|half|float", _UNEXPLAINED),
     # PyTorch: the tutorial's script was started without torchrun.
     _case("tutorial-on-the-lab-machine", ("A01",), acceptable=_UNEXPLAINED),
-    # Megatron: the loss grows from 3 to 7.
-    _case("twelve-billion-parameters-on-a-monday", ("J02",)),
     # FastChat: the driver is too old for the wheel, so that fp16 is refused.
     _case("vicuna-after-conda-install", (ANY,), "driver", ("A12", "I10", "exception")),
     # LLaVA: /dev/shm is too small for NCCL. One of two ranks tells it.

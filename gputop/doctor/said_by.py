@@ -53,7 +53,9 @@ _WHO: Mapping[str, str] = {
     ),
     "gloo, as torch 1.8 to 2.13 contains it": "gloo_interface gloo_mesh gloo_peer gloo_timeout",
     # Frameworks
-    "Accelerate": ("acc_p2p accelerate_config accelerate_state hf_8bit_device hf_devicemap_dist optimizer_before_device"),
+    "Accelerate": (
+        "acc_p2p old_kernel accelerate_config accelerate_state hf_8bit_device hf_devicemap_dist optimizer_before_device"
+    ),
     "Transformers": "hf_n_gpu hub_offline version_required without_labels",
     "Hugging Face Hub": "hub_refused",
     "tokenizers 0.13 to 0.20": "tokenizer_newer",
@@ -89,6 +91,7 @@ _WHO: Mapping[str, str] = {
         " local_rank_dash module_missing module_part python_fatal script_not_found spawn_main_guard syntax worker_pickle"
     ),
     "NumPy, over Python's mmap": "array_cut_short",
+    "Intel's and LLVM's OpenMP": "openmp_twice",
     "torch and Python": "fd_limit fork_cuda",
     "glibc": "glibc_version heap_corrupted library_missing undefined_symbol",
     "libstdc++ and libc++": "bad_alloc cpp_terminate",

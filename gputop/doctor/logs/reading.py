@@ -36,7 +36,9 @@ from gputop.doctor.logs.trouble import trouble_in
 
 TOP_LINES = 40
 """A traceback whose beginning is missing has its first frame within this many lines."""
-_ABORT = re.compile(r"core dumped|^(?:Aborted|Segmentation fault|Fatal Python error)|^srun: error: |Exited with exit code")
+_ABORT = re.compile(
+    r"core dumped|^(?:Aborted|Segmentation fault)\W{0,3}$|^Fatal Python error|^srun: error: |Exited with exit code"
+)
 """Not "Killed": a killed process has not failed with an exception before, and writes no buffered output afterwards."""
 
 

@@ -9,11 +9,8 @@ from __future__ import annotations
 import re
 
 TRIGGERS = (
-    "NCCL INFO Bootstrap",
-    "- Init START",
-    "- Init COMPLETE",
-    "client socket has failed to connect",
-    "SIGINT death signal",
+    *("NCCL INFO Bootstrap", "- Init START", "- Init COMPLETE"),
+    *("client socket has failed to connect", "Waiting in store based barrier", "SIGINT death signal", "^C"),
 )
 SAME_RUN_LINES = 40
 """No more lines than this follow what a run says last before it stands: the launcher's, and what a person adds (our choice)."""
@@ -30,6 +27,10 @@ _FAILED = re.compile(
     r"\(errno: (?:110|111|113) - (?P<why>[\w ]{1,60})\)"
 )
 """Not the attempts over IPv6 that a host without it cannot make (97, 99)."""
+
+
+_WAITS = re.compile(r"Waiting in store based barrier .{0,200}world_size=(?P<world>\d{1,6}), worker_count=(?P<joined>\d{1,6})")
+_INTERRUPTED = re.compile(r"^\W{0,4}\^C|SIGINT death signal")
 
 
 class Start:
@@ -52,6 +53,10 @@ class Start:
         self.tried: tuple[str, str, str] = ("", "", "")
         self.tried_line = ("", 0)
         """How often the node failed to connect to the same place; its address, its port, and why; the last such line."""
+        self.waits = 0
+        self.joined = (0, 0)
+        self.joined_line = ("", 0)
+        """How often ranks said that they wait for others to join; how many had joined, of how many; the last such line."""
         self.last_at = 0
         """The number of the last of these lines, among all scanned lines."""
 
@@ -65,8 +70,12 @@ class Start:
             self.ranks = self.ranks or int(begun["ranks"])
             (self.ready if begun["what"] == "COMPLETE" else self.begun).add(int(begun["rank"]))
             self.last_at, self.was_stopped = at, False
-        elif "SIGINT death signal" in text:
+        elif _INTERRUPTED.search(text) is not None:
             self.was_stopped = True
+        elif "store based barrier" in text and (waits := _WAITS.search(text)) is not None:
+            self.joined = int(waits["joined"]), int(waits["world"])
+            self.waits += 1
+            self.joined_line, self.last_at = (text.strip(), number), at
         elif "failed to connect" in text and (failed := _FAILED.search(text)) is not None:
             tried = failed["address"], failed["port"], failed["why"]
             self.tries = self.tries + 1 if tried[:2] == self.tried[:2] else 1

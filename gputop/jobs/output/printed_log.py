@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from gputop.doctor.logs.each_rank import EachRank
 from gputop.snapshot import Points, Rank, Run
 from gputop.terminal_text import strip_escapes
 from gputop.tracking.printed import rates
@@ -50,6 +51,18 @@ def printed_run(path: Path) -> tuple[Run, tuple[Points, ...]] | None:
         Points(RUN_ID, 0, name, tuple(steps), (written_at,) * len(steps), tuple(values))
         for name, (steps, values) in columns.items()
     )
+
+
+def printed_by_ranks(path: Path) -> EachRank:
+    """Return what each rank prints of itself in a log; nothing if the file cannot be read again."""
+    ranks = EachRank()
+    try:
+        if path.is_file():
+            with path.open(encoding="utf-8", errors="replace") as file:
+                ranks.read(strip_escapes(line) for line in file)
+    except OSError:
+        pass
+    return ranks
 
 
 def _add(columns: dict[str, tuple[list[int], list[float]]], found: object) -> None:

@@ -1,10 +1,10 @@
 """Ranks that use neither a GPU nor much of the CPU: they wait in a rendezvous, or are blocked before their first kernel.
 
-Six things distinguish them from other Python processes with PyTorch: their environment (RANK and WORLD_SIZE, or what gputop
-sets when it starts them and keeps its runs here), the same numbers on their own command line, a launcher above them, a listed
-sibling from multiprocessing, siblings of which just one listens for the others, as rank 0 does in a rendezvous, or siblings
-whose stacks all show that they join a process group. What a rank itself has started (DataLoader workers, compilers) does not
-count. What never changes is read once per process: about 0.1 ms.
+Seven things distinguish them from other Python processes with PyTorch: their environment (RANK and WORLD_SIZE, or what gputop
+sets when it starts them and keeps its runs here), the same numbers on their own command line, a launcher above them, a first
+rank that started the others with numbers, a listed sibling from multiprocessing, siblings of which just one listens for the
+others, as rank 0 does in a rendezvous, or siblings whose stacks all show that they join a process group. What a rank itself has
+started (DataLoader workers, compilers) does not count. What never changes is read once per process: about 0.1 ms.
 Imports only the standard library, gputop's records, its neighbors, and the reading of stacks.
 """
 
@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TypeVar
 
-from gputop.command_line import is_spawned
+from gputop.command_line import is_spawned, script_name
 from gputop.groups import WORKER_NAME
 from gputop.places import state_dir
-from gputop.process import StatedRank
+from gputop.process import LaunchEnvironment, StatedRank
 from gputop.sources.host import procfs, procfs_activity
 from gputop.sources.host.launchers import ancestry, launcher_name, stated_rank
 from gputop.sources.host.process_cache import Facts, ProcessCache
@@ -41,6 +41,8 @@ class WaitingRanks:
         self._stated: dict[tuple[int, int, int], StatedRank | None] = {}
         self.stated: dict[int, StatedRank] = {}
         """PID -> what its command line, or that of the script that spawned it, says of its number, as of the last search."""
+        self._started_by_first: set[int] = set()
+        """PIDs of ranks that the first rank of their host has started."""
         self._meeting: set[tuple[int, int, int]] = set()
         """Spawned processes that have been seen with just one among them that listens, or while all joined a process group."""
         self._joining = Joining()
@@ -57,7 +59,9 @@ class WaitingRanks:
         others = {facts.stat.pid: facts for facts in pythons if facts.stat.comm != WORKER_NAME}
         self._started_as_rank = _kept(self._started_as_rank, others.values())
         self._spawned = _kept(self._spawned, others.values())
-        self.stated = self._numbers(others)
+        by_first = self._started_by_rank_0(others)
+        self.stated = {**self._numbers(others), **by_first}
+        self._started_by_first = {pid for pid, numbers in by_first.items() if numbers.local_rank}
         # If a listed process was spawned, its siblings are ranks too.
         parents = {
             facts.stat.ppid for pid, facts in others.items() if pid in listed and self._known(self._spawned, facts, _is_spawned)
@@ -74,7 +78,8 @@ class WaitingRanks:
             and self._cache.torch_mapped(facts, now_s)
         }
         self.in_rendezvous = self._met(others, now_s)
-        found = {pid for pid in found if not self._descends_from(pid, found | set(listed))}
+        ranks = found | set(listed)
+        found = {pid for pid in found if pid in self._started_by_first or not self._descends_from(pid, ranks)}
         return found | (self.in_rendezvous - set(listed))  # whatever their parent is listed for
 
     def _numbers(self, others: Mapping[int, Facts]) -> dict[int, StatedRank]:
@@ -100,6 +105,39 @@ class WaitingRanks:
             if parent is not None and pid not in spawned and _is_copy(facts, parent):
                 found.pop(parent.stat.pid, None)
         return found
+
+    def _started_by_rank_0(self, others: Mapping[int, Facts]) -> dict[int, StatedRank]:
+        """Return the numbers of ranks whose first one started the others, as Lightning does, and of that first one.
+
+        The others have LOCAL_RANK, NODE_RANK and WORLD_SIZE, but no RANK, and run the first one's script; what the first one
+        sets itself is not in its initial environment.
+        """
+        started: dict[int, dict[int, LaunchEnvironment]] = {}
+        for pid, facts in others.items():
+            own = self._cache.environment(facts)
+            if own is None or own.rank is not None or not own.local_rank or (own.world_size or 0) < 2:
+                continue
+            parent = others.get(facts.stat.ppid)
+            above = self._cache.environment(parent) if parent is not None else None
+            if parent is None or above is None or above.local_rank is not None or above.rank is not None:
+                continue
+            if "NODE_RANK" in dict(own.settings) and self._runs_same_script(facts, parent):
+                started.setdefault(facts.stat.ppid, {})[pid] = own
+        found: dict[int, StatedRank] = {}
+        for first, children in started.items():
+            local_size = 1 + max(own.local_rank or 0 for own in children.values())
+            number = dict(next(iter(children.values())).settings)["NODE_RANK"]
+            base = int(number) * local_size if number.isascii() and number.isdigit() else 0
+            world = next(iter(children.values())).world_size
+            found[first] = StatedRank(base, world, 0)
+            found.update(
+                {pid: StatedRank(base + (own.local_rank or 0), world, own.local_rank) for pid, own in children.items()}
+            )
+        return found
+
+    def _runs_same_script(self, facts: Facts, parent: Facts) -> bool:
+        names = [script_name(procfs.command_line_of(one.stat.pid)) for one in (facts, parent)]
+        return names[0] is not None and names[0] == names[1]
 
     def _command_says(self, facts: Facts) -> StatedRank | None:
         key = facts.program

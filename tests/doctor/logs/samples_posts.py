@@ -49,6 +49,16 @@ POSTS: tuple[tuple[str, str, dict[str, str]], ...] = (
         "GPU 84 C, 1605 MHz, SW Thermal Slowdown: Active, HW Thermal Slowdown: Not Active",
         {"kind": "SW"},
     ),
+    (
+        "openmp_twice",
+        "OMP: Error #15: Initializing libiomp5md.dll, but found libiomp5md.dll already initialized.",
+        {"file": "libiomp5md.dll", "other": "libiomp5md.dll"},
+    ),
+    (
+        "old_kernel",
+        "Detected kernel version 4.18.0, which is below the recommended minimum of 5.5.0; this can cause the process to hang.",
+        {"version": "4.18.0"},
+    ),
     ("kernel_memory", "Your session crashed after using all available RAM.", {}),
     ("kernel_died", "The kernel for train.ipynb appears to have died. It will restart automatically.", {}),
     ("kernel_died", "[I 12:41:07.119 LabApp] AsyncIOLoopKernelRestarter: restarting kernel (1/5), keep random ports", {}),

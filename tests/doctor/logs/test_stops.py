@@ -185,6 +185,21 @@ def test_a_node_that_may_have_reached_the_other_is_fine(log: str) -> None:
     assert all(found.id != "G03" for found in findings(log))
 
 
+JOINING = (
+    "[2023-10-05 13:21:23,199][torch.distributed.distributed_c10d][INFO] - Waiting in store based barrier to initialize "
+    "process group for rank: {rank}, key: store_based_barrier_key:1 (world_size=4, worker_count={joined}, timeout=0:30:00)\n"
+)
+
+
+def test_ranks_that_wait_for_others_until_the_end() -> None:
+    waiting = "".join(JOINING.format(rank=at % 2, joined=2) for at in range(TRIES_MIN))
+    found = findings(waiting)[0]
+    assert (found.id, found.confidence) == ("G03", "likely")
+    assert found.title == "2 of 4 ranks have joined, and wait for the others"
+    assert not findings(waiting + STEPS)
+    assert not findings(waiting + JOINING.format(rank=0, joined=4))
+
+
 STOPPED = (
     "^C[2024-01-28 16:44:09,112] torch.distributed.elastic.agent.server.api: [WARNING] Received Signals.SIGINT death signal\n"
 )
@@ -198,6 +213,19 @@ def test_a_run_that_is_stopped_by_hand_after_nccl_was_ready_everywhere_stood() -
     assert not findings(f"{ready}[0] entering the first dist.barrier()\n")
     assert not findings(ready + STEPS + STOPPED)
     assert not findings(started((0, 1, 2, 3), "eth0") + started((0, 1, 2), "eth0", "COMPLETE") + STOPPED)
+
+
+def test_what_is_typed_ends_a_run_as_well_and_a_plug_in_of_nccl_is_not_missed() -> None:
+    plug_in = "desk:41120:41120 [0] NCCL INFO NET/Plugin : Plugin load (libnccl-net.so) returned 2 : libnccl-net.so: {why}\n"
+    log = plug_in.format(why="cannot open shared object file: No such file or directory")
+    log += started((0, 1, 2, 3), "eth0", "COMPLETE") + "rank 0: before the first all_reduce\n^C\n"
+    assert [found.id for found in findings(log)] == ["G02"]
+
+
+def test_a_word_at_the_beginning_of_a_sample_does_not_end_the_run() -> None:
+    sample = "KING RICHARD III:\nKilled\nAborted, and the traitor's head cut off,\nOut of memory and of mind, my lord.\n"
+    assert all(found.confidence == "possible" for found in findings(STEPS + sample + STEPS))
+    assert findings(f"{STEPS}Killed\nAborted (core dumped)\n")[0].id == "H05"
 
 
 def test_a_build_of_torch_without_cuda_is_told_by_the_first_line_of_yolo() -> None:

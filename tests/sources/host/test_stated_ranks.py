@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gputop.groups import group_keys
 from gputop.process import StatedRank
 from gputop.sources.host import unlisted as host_unlisted
 from gputop.sources.host import waiting_ranks
@@ -92,3 +93,41 @@ def test_the_parent_of_copies_is_no_rank(processes: Processes) -> None:
     parent, words = processes.ready(argv=(processes.script("main.py", copies), *TWO))
     assert Path(f"/proc/{words[0]}").exists()
     assert not {parent.pid, int(words[0])} & {process.pid for process in HostReader().read_processes({}, {})}
+
+
+STARTS_THE_OTHERS = """import subprocess
+if "LOCAL_RANK" in os.environ:
+    say("ready")
+else:
+    numbers = {{"LOCAL_RANK": "1", "WORLD_SIZE": "4", {node}}}
+    command = [sys.executable, os.path.abspath({script}), *sys.argv[1:]]
+    other = subprocess.Popen(command, env=os.environ | numbers, stdout=subprocess.PIPE)
+    other.stdout.readline()
+    say(other.pid)
+idle()"""
+
+
+@pytest.mark.parametrize(
+    ("node", "script", "ranks"),
+    [
+        ("'NODE_RANK': '0'", "__file__", (0, 1)),
+        ("'NODE_RANK': '1'", "__file__", (2, 3)),
+        ("", "__file__", (None, None)),
+        ("'NODE_RANK': '0'", "os.path.dirname(__file__) + '/other.py'", (None, None)),
+    ],
+    ids=["first host", "second host", "without NODE_RANK", "another script"],
+)
+def test_the_first_rank_that_starts_the_others_has_their_numbers(
+    node: str, script: str, ranks: tuple[int | None, int | None], processes: Processes
+) -> None:
+    code = STARTS_THE_OTHERS.format(node=node, script=script)
+    processes.script("other.py", "say('ready')\nidle()")
+    first, words = processes.ready(argv=(processes.script("fit.py", code), "--epochs", "3"))
+    shown = {process.pid: process for process in HostReader().read_processes({}, {})}
+    found = tuple(shown[pid].rank if pid in shown else None for pid in (first.pid, int(words[0])))
+    assert found == ranks
+    if ranks[0] is not None:
+        assert [shown[pid].stated.local_rank for pid in (first.pid, int(words[0]))] == [0, 1]
+        assert {shown[pid].world_size for pid in (first.pid, int(words[0]))} == {4}
+        keys = group_keys([shown[first.pid], shown[int(words[0])]])
+        assert len(set(keys.values())) == 1

@@ -103,7 +103,7 @@ def _all_inside(base: Finding, facts: list[Fact], call: tuple[int, str], ranks: 
 
 def before_any(scans: Sequence[LogScan]) -> Finding | None:
     """Return the finding for a run that stood before its first collective operation ended, though nothing failed."""
-    return _unreached(scans) or _behind_bridge(scans) or _ready_for_nothing(scans)
+    return _unreached(scans) or _not_joined(scans) or _behind_bridge(scans) or _ready_for_nothing(scans)
 
 
 def _unreached(scans: Sequence[LogScan]) -> Finding | None:
@@ -129,6 +129,26 @@ def _unreached(scans: Sequence[LogScan]) -> Finding | None:
             values,
         ),
         refuted_by=f"nc -zv reaches {address}, port {port}, from this node while rank 0 runs.",
+    )
+
+
+def _not_joined(scans: Sequence[LogScan]) -> Finding | None:
+    """Return the finding for ranks that wait for others to join their group until the end of the log."""
+    waiting = [scan for scan in scans if scan.start.waits >= TRIES_MIN and scan.start.joined[0] < scan.start.joined[1]]
+    if not waiting or not all(map(_stands_since, waiting)):
+        return None
+    scan = waiting[0]
+    (joined, world), (text, number) = scan.start.joined, scan.start.joined_line
+    return Finding(
+        id="G03",
+        severity="error",
+        confidence="likely",
+        title=f"{joined} of {world} ranks have joined, and wait for the others",
+        evidence=(Fact(short(text), joined, _place(scan, number)),),
+        cause="The others were not started, have ended, or meet at another address or port.",
+        fix="# are all nodes started, each with its own number, the same address and port, and the same number of nodes?\n"
+        "torchrun --nnodes=2 --node-rank=0 --nproc-per-node=gpu --master-addr=HOST --master-port=29500 train.py",
+        refuted_by="The others joined later: the log is from the middle of the start.",
     )
 
 

@@ -47,6 +47,16 @@ PATTERNS: tuple[Pattern, ...] = (
         "OMP_NUM_THREADS=$(( $(nproc) / RANKS )) torchrun --nproc-per-node=RANKS train.py  # RANKS: how many you start",
         severity="info",
     ),
+    hint(
+        "old_kernel",
+        None,
+        "below the recommended minimum of 5.5.0",
+        r"Detected kernel version (?P<version>[\d.]{1,20}), which is below the recommended minimum",
+        "The Linux kernel {version} is older than 5.5, with which multi-GPU runs have hung",
+        "Accelerate warns of it: on older kernels, processes have been seen to hang in their first collective operation.",
+        "uname -r  # if the run stands: a newer kernel; until then NCCL_P2P_DISABLE=1 accelerate launch ...",
+        confidence="possible",
+    ),
     failure(
         "launcher_no_cuda",
         "A12",

@@ -178,6 +178,18 @@ PATTERNS: tuple[Pattern, ...] = (
         refuted_by="The script continues after this message.",
     ),
     failure(
+        "openmp_twice",
+        None,
+        "OMP: Error #15",
+        r"OMP: Error #15: Initializing (?P<file>[\w./+-]+), but found (?P<other>[\w./+-]+) already initialized",
+        "Two copies of the OpenMP runtime are loaded: {file} and {other}",
+        "torch, NumPy and other packages bring a runtime of their own; packages of conda and pip are mixed here. The runtime "
+        "ends a process that holds two.",
+        "conda install nomkl  # or all of torch, numpy and scipy from one source, in a new environment\n"
+        "KMP_DUPLICATE_LIB_OK=TRUE python train.py  # for the moment: Intel warns of crashes and wrong results",
+        refuted_by="KMP_DUPLICATE_LIB_OK is set, and the process continues.",
+    ),
+    failure(
         "glibc_version",
         None,
         "not found (required by",
@@ -190,9 +202,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "library_missing",
         None,
         "cannot open shared object file",
-        # NCCL does without a plug-in.
-        r"(?<![\w./+-])(?P<file>[\w./+-]+\.so[\w.]{0,40}): cannot open shared object file: "
-        r"(?P<why>(?!.{0,80}No plugin found).+)",
+        # NCCL does without its plug-ins.
+        r"(?<![\w./+-])(?P<file>(?!libnccl-)[\w./+-]+\.so[\w.]{0,40}): cannot open shared object file: (?P<why>.+)",
         "The library {file} is missing",
         "An extension was built for a version of CUDA, cuDNN or another library that is not on the library path here.",
         "ldconfig -p | grep {file}; echo $LD_LIBRARY_PATH\npip install --force-reinstall torch  # brings its own CUDA "

@@ -30,6 +30,9 @@ RISES_MIN = 6
 """Of fewer than ``FEW`` losses, the newest ones that only rise are the current ones, if they are at least so many: more would
 reach back to the beginning, and noise seldom rises so often in a row (our choice)."""
 GROWN_FROM_BEST = 3.0
+STEADY_RISES, GROWN_STEADILY = 12, 2.0
+"""So many newest losses that only rise are no noise: then this many times the lowest is enough, as where the loss of a language
+model, which is never far from its limit, diverges (our choice)."""
 GROWN_FROM_START = 1.5
 BACK_AT_START = 0.9
 BEGIN = 3
@@ -82,7 +85,8 @@ def loss_grows(evidence: Evidence, group: RankGroup) -> Judgement:
     start, best = stretches[0], min(stretches, key=lambda stretch: stretch.mean)
     now = statistics.median(newest)
     began = max(start.mean, units.mean([stretch.mean for stretch in stretches[:BEGIN]]))
-    if now < GROWN_FROM_BEST * best.mean or now < BACK_AT_START * began:
+    steadily = _only_rise(series.values[-STEADY_RISES:], STEADY_RISES)
+    if now < (GROWN_STEADILY if steadily else GROWN_FROM_BEST) * best.mean or now < BACK_AT_START * began:
         return None
     learned = best.mean <= LEARNED * began
     grown = now >= EXPLODED * began or (learned and now >= GROWN_FROM_START * began)
@@ -140,8 +144,8 @@ J02 = Rule(
     every_s=RARELY_S,
     threshold=(
         f"the median of the newest {NEWEST} losses (of fewer than {FEW}, of the newest {RISES_MIN}, if those only rise) is "
-        f"{GROWN_FROM_BEST:g} times the lowest average and {EXPLODED:g} times the "
-        f"first, or {GROWN_FROM_START:g} times the first after the run had learned; of the mean of the first {BEGIN}, "
+        f"{GROWN_FROM_BEST:g} times the lowest average ({GROWN_STEADILY:g} if {STEADY_RISES} only rise) and {EXPLODED:g} times "
+        f"the first, or {GROWN_FROM_START:g} times the first after the run had learned; of the mean of the first {BEGIN}, "
         "if that is higher",
         f"this is likely, unless the model is called without gradients between {ACTS_SHARE:.0%} of the steps, as in "
         "reinforcement learning, the run logs the growing weight of a term, its steps begin anew in each round, or the loss "
@@ -175,8 +179,8 @@ def _newest(values: Sequence[float]) -> list[float] | None:
     return newest if len(newest) == NEWEST else None
 
 
-def _only_rise(values: Sequence[float]) -> bool:
-    return len(values) == RISES_MIN and all(before < after < math.inf for before, after in itertools.pairwise(values))
+def _only_rise(values: Sequence[float], number: int = RISES_MIN) -> bool:
+    return len(values) == number and all(before < after < math.inf for before, after in itertools.pairwise(values))
 
 
 def _acts_between_steps(evidence: Evidence, group: RankGroup, rank: Rank) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import statistics
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from gputop import units
@@ -41,6 +42,8 @@ JUMPS = 3.0
 """What it had gained is so many times the usual difference between neighbors: else it is noise (our choice)."""
 GAINED = 0.3
 """And this share of the larger one of both: the mean of many episodes goes up and down in waves (our choice)."""
+FALLEN = 0.5
+"""Means of many episodes that fall from the first one on have fallen by this share of the larger one (our choice)."""
 _OF_MANY = re.compile(r"(?:^|[/_.-])(?:mean|avg|average|smooth(?:ed)?|running)(?:[/_.-]|\d*$)", re.IGNORECASE)
 
 
@@ -132,6 +135,8 @@ def _collapse(course: Course) -> _Lost | None:
     gain = pairs[best] - points[0]
     usual = statistics.median(abs(after - before) for before, after in itertools.pairwise(points))
     since = list(itertools.pairwise(points[best + 1 :]))
+    if of_many and _only_falls(points):
+        return _Lost(points[0], pairs[best], points[-1])
     is_much = gain >= GAINED * max(abs(points[0]), abs(pairs[best])) and gain >= JUMPS * usual
     if not is_much or len(since) < SINCE_MIN - 1:
         return None
@@ -139,6 +144,13 @@ def _collapse(course: Course) -> _Lost | None:
     newest = 2 if falls >= SINCE_SHARE * len(since) else NEWEST
     is_lost = max(points[-newest:]) <= pairs[best] - LOST * gain
     return _Lost(points[0], pairs[best], points[-1]) if is_lost else None
+
+
+def _only_falls(points: Sequence[float]) -> bool:
+    """Return whether means of many episodes, of which the first ones may be missing, have fallen far and steadily."""
+    falls = sum(after < before for before, after in itertools.pairwise(points))
+    fall = points[0] - points[-1]
+    return falls >= SINCE_SHARE * (len(points) - 1) and fall >= FALLEN * max(abs(points[0]), abs(points[-1]))
 
 
 def _collapsed(group: RankGroup, course: Course, lost: _Lost) -> Finding:

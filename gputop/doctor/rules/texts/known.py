@@ -48,6 +48,7 @@ _REMARKS = frozenset(
             "dp_gather_scalar",
             "fup_useless",
             "loss_scale",
+            "old_kernel",
             "no_accelerator",
             "pin_no_accel",
         ),

@@ -37,3 +37,26 @@ def test_a_return_that_falls_is_seen_among_returns_that_vary(line: str, course: 
     log = tmp_path / "train.log"
     log.write_text("\n".join(LINES[line](at, value_of(at / 80) + rng.gauss(0, 0.9)) for at in range(1, 81)) + "\n")
     assert ("J06" in {item.id for item in explain_logs([str(log)])[0]}) is falls
+
+
+def table(number: int, value: float) -> str:
+    return f"| rollout/ | |\n|    ep_rew_mean | {value:.3g} |\n|    total_timesteps | {2048 * number} |\n------------------"
+
+
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [
+        ((112, 702, 1240, 1688, 1990, 1871, 1402, 911, 503, 118), True),
+        ((215, 231, 221, 169, 100, 16.6, -60, -134, -187, -240), True),
+        ((112, 702, 1240, 1688, 1990, 1871, 1402), False),
+        ((112, 702, 1240, 1688, 1990, 1871, 1802, 1711, 1603, 1518), False),
+        ((20, 20.4, 20.9, 21.3, 21.2, 20.9, 20.6, 20.3, 20.1, 20), False),
+        ((215, 231, 221, 229, 200, 212, 190, 180, 174, 160), False),
+        ((112, 702, 1240, 1688, 1990, 1871, 1402, 911, 1403, 1818), False),
+    ],
+    ids=["collapses", "begins late", "few", "loses a part", "a wave", "a little", "comes back"],
+)
+def test_few_means_of_many_episodes_are_enough(values: tuple[float, ...], found: bool, tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text("\n".join(table(at, value) for at, value in enumerate(values, 1)) + "\n")
+    assert ("J06" in {item.id for item in explain_logs([str(log)])[0]}) is found

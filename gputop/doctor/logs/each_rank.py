@@ -1,0 +1,172 @@
+"""What each rank prints of itself in one log: its batches, its samples, and the parts of its steps. Pure.
+
+Only lines that begin with the number of a rank or a GPU count: "[rank 2] step 100 data 1.0s fwd 0.1s bwd 0.2s".
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from gputop.doctor.findings import words
+from gputop.doctor.findings.finding import Fact, Finding
+from gputop.units import count, metric
+
+LINES_MIN = 5
+"""So many lines with times, or with a count of batches, show what is usual of a rank (our choice)."""
+DATA_SHARE, DATA_TIMES = 0.3, 3.0
+"""A rank waits for its data if that takes this share of its step, and so many times as long as on the others (our choice)."""
+WAIT_SHARE = 0.5
+"""The others wait for it if a part of their steps takes longer than its own, by this share of the difference (our choice)."""
+_CHARACTERS = 600
+_RANK = re.compile(r"^(?:[\d:.,TZ /-]{4,30}\s)?\W{0,2}(?:rank|gpu)[ _:#=-]?(?P<rank>\d{1,4})\s?[\])>:|]", re.IGNORECASE)
+_BATCH = re.compile(r"\b(?:batch(?:es)?|iter(?:ation)?|step)\W{1,3}(?P<at>\d{1,9})\s?/\s?(?P<of>\d{1,9})\b", re.IGNORECASE)
+_SAMPLES = re.compile(r"\b(\d{3,12}) (?:samples|images|rows|examples|sequences)\b(?! ?(?:/|per|seen))", re.IGNORECASE)
+_BATCHES = re.compile(r"\b(?:(\d{1,9}) batches\b|len\(\w{0,20}loader\)\s?=\s?(\d{1,9}))", re.IGNORECASE)
+_SIZE = re.compile(r"\b(?:batch[ _-]?size|batches of)[ :=]{1,3}(\d{1,6})\b", re.IGNORECASE)
+_PART = re.compile(r"(?<![\w.])([A-Za-z][\w+/-]{0,30}(?: wait)?)[ :=]{1,3}(\d{1,6}\.\d{1,6}) ?(m?s)\b")
+_DATA = re.compile(r"^(?:data|fetch|load)", re.IGNORECASE)
+_WHOLE = re.compile(r"^(?:step|total|time|iter)", re.IGNORECASE)
+
+
+@dataclass
+class _Rank:
+    """What one rank has printed."""
+
+    totals: Counter[int] = field(default_factory=Counter)
+    """How many batches its epochs have, by how often it said so."""
+    data_set: tuple[int, int, int] | None = None
+    """How many samples, how many batches, and how many samples in a batch."""
+    parts: dict[str, list[float]] = field(default_factory=dict)
+    """The seconds of each part of its steps."""
+
+
+class EachRank:
+    """Follows the lines of one log."""
+
+    def __init__(self) -> None:
+        """Start without any rank."""
+        self._ranks: dict[int, _Rank] = {}
+
+    def read(self, lines: Iterable[str]) -> None:
+        """Take lines."""
+        for line in lines:
+            head = _RANK.match(line[:_CHARACTERS])
+            if head is not None:
+                self._take(self._ranks.setdefault(int(head["rank"]), _Rank()), line[head.end() : _CHARACTERS])
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return what the ranks' own numbers say together."""
+        if len(self._ranks) < 2:
+            return ()
+        return tuple(found for found in (self._one_waits_for_data(), self._unequal(), self._same_data()) if found is not None)
+
+    def _take(self, rank: _Rank, text: str) -> None:
+        batch = _BATCH.search(text)
+        if batch is not None:
+            rank.totals[int(batch["of"])] += 1
+        samples, batches, size = _SAMPLES.search(text), _BATCHES.search(text), _SIZE.search(text)
+        if samples is not None and batches is not None and size is not None:
+            rank.data_set = int(samples[1]), int(batches[1] or batches[2]), int(size[1])
+        parts = _PART.findall(text)
+        if len(parts) > 2 and any(_DATA.match(name) for name, _, _ in parts):
+            for name, value, unit in parts:
+                rank.parts.setdefault(name.lower(), []).append(float(value) * (1e-3 if unit == "ms" else 1.0))
+
+    def _one_waits_for_data(self) -> Finding | None:
+        """F01: the data of one rank takes long, and the others wait for it in another part of their steps."""
+        means = {number: _means(rank) for number, rank in self._ranks.items() if rank.parts}
+        if len(means) < 2 or any(not found for found in means.values()):
+            return None
+        waits = {number: sum(each for name, each in parts.items() if _DATA.match(name)) for number, parts in means.items()}
+        steps = {number: sum(each for name, each in parts.items() if not _WHOLE.match(name)) for number, parts in means.items()}
+        late = max(waits, key=waits.__getitem__)
+        usual = statistics.median(wait for number, wait in waits.items() if number != late)
+        if waits[late] < DATA_SHARE * steps[late] or waits[late] < DATA_TIMES * usual:
+            return None
+        others = [parts for number, parts in means.items() if number != late]
+        longer = max((min(parts[name] for parts in others) - means[late][name] for name in _others(means)), default=0.0)
+        if longer < WAIT_SHARE * (waits[late] - usual):
+            return None
+        return Finding(
+            id="F01",
+            severity="warning",
+            confidence="likely",
+            title=f"Rank {late} waits for its data, and the others for rank {late}",
+            evidence=(
+                Fact(
+                    f"data takes {metric(waits[late])} s of a step of {metric(steps[late])} s on rank {late}",
+                    waits[late],
+                    "log",
+                ),
+                Fact(f"it takes {metric(usual)} s on the others, whose steps are as long", usual, "log"),
+            ),
+            cause="Each step is as slow as its slowest rank: the ranks average their gradients. This one reads from a slower "
+            "disk, has fewer workers or cores, or larger samples.",
+            fix="# put its part of the data on the disk of the others, or give each rank a share of all of it\n"
+            "DistributedSampler(dataset, shuffle=True)  # over data that is equally fast for all ranks",
+            refuted_by=f"Another rank than {late} has such times in the rest of the run.",
+        )
+
+    def _unequal(self) -> Finding | None:
+        """C07: the epochs of the ranks have different numbers of batches."""
+        totals = {
+            number: next(iter(rank.totals))
+            for number, rank in sorted(self._ranks.items())
+            if len(rank.totals) == 1 and rank.totals.total() >= LINES_MIN
+        }
+        if len(totals) < 2 or len(totals) < len([rank for rank in self._ranks.values() if rank.totals]):
+            return None
+        if len(set(totals.values())) == 1:
+            return None
+        few, many = min(totals, key=totals.__getitem__), max(totals, key=totals.__getitem__)
+        return Finding(
+            id="C07",
+            severity="warning",
+            confidence="likely",
+            title=f"Rank {few} has {count(totals[few])} batches in an epoch, rank {many} has {count(totals[many])}",
+            evidence=tuple(Fact(f"rank {number}: {count(total)} batches", total, "log") for number, total in totals.items()),
+            cause="A rank with fewer batches goes on to what comes after the epoch, while the others wait for its gradients: "
+            "they hang in the first step that it does not take, or from then on average gradients with something else.",
+            fix="DistributedSampler(dataset, drop_last=True)  # the same number for each rank\n"
+            "with Join([model]): ...  # torch.distributed.algorithms.join, if the numbers must differ",
+            refuted_by="The loop ends with the shortest rank, or runs in Join.",
+        )
+
+    def _same_data(self) -> Finding | None:
+        """C05: each rank has as many batches as the whole data set."""
+        sets = {rank.data_set for rank in self._ranks.values()}
+        one = next(iter(sets)) if len(sets) == 1 else None
+        if one is None:
+            return None
+        samples, batches, size = one
+        if not samples // size <= batches <= -(-samples // size) or batches < 2:
+            return None
+        return Finding(
+            id="C05",
+            severity="warning",
+            confidence="possible",
+            title=f"Each of {words.count(len(self._ranks), 'rank')} goes through all {count(samples)} samples in an epoch",
+            evidence=(
+                Fact(f"{count(batches)} batches of {size} on each rank are all {count(samples)} samples", batches, "log"),
+            ),
+            cause="Without a DistributedSampler, each rank trains on the whole data set: an epoch takes as long as on one GPU, "
+            "and works through everything once for each rank.",
+            fix="sampler = DistributedSampler(dataset, shuffle=True)\n"
+            "DataLoader(dataset, batch_size=..., sampler=sampler)  # and sampler.set_epoch(epoch) in each epoch",
+            refuted_by=f"The {count(samples)} samples are the rank's own share of the data.",
+        )
+
+
+def _means(rank: _Rank) -> dict[str, float]:
+    """Return the mean seconds of each part of a rank's steps; empty if it has printed too few."""
+    return {name: statistics.fmean(values) for name, values in rank.parts.items() if len(values) >= LINES_MIN}
+
+
+def _others(means: dict[int, dict[str, float]]) -> set[str]:
+    """Return the parts that all ranks print, apart from the data and the whole step."""
+    common = set.intersection(*(set(parts) for parts in means.values()))
+    return {name for name in common if not _DATA.match(name) and not _WHOLE.match(name)}

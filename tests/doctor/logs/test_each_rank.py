@@ -1,0 +1,111 @@
+"""Logs in which each rank prints its own numbers: one waits for its data, has fewer batches, or goes through everything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from gputop.cli.doctor.logs import explain_logs
+from gputop.doctor.findings.finding import Finding
+from gputop.doctor.logs.each_rank import LINES_MIN
+from gputop.units import count
+
+
+def found(tmp_path: Path, lines: Iterable[str], id_: str) -> Finding | None:
+    log = tmp_path / "train.log"
+    log.write_text("\n".join(lines) + "\n")
+    return next((item for item in explain_logs([str(log)])[0] if item.id == id_), None)
+
+
+def timed(data: dict[int, float], synced: bool = True, steps: int = LINES_MIN) -> list[str]:
+    """Return lines of four ranks, of which each waits in the all-reduce for the slowest, if they are synchronized."""
+    longest = max(data.values())
+    return [
+        f"[rank {rank}] step {step * 20:5d}  data {own:.3f}s  fwd 0.084s  bwd+allreduce {0.2 + (longest - own) * synced:.3f}s"
+        for step in range(1, steps + 1)
+        for rank, own in data.items()
+    ]
+
+
+SLOW = {0: 0.007, 1: 0.006, 2: 1.025, 3: 0.007}
+
+
+def test_a_rank_that_waits_for_its_data_and_lets_the_others_wait(tmp_path: Path) -> None:
+    finding = found(tmp_path, timed(SLOW), "F01")
+    assert finding is not None
+    assert (finding.severity, finding.confidence) == ("warning", "likely")
+    assert finding.title == "Rank 2 waits for its data, and the others for rank 2"
+    assert "1.025 s of a step of 1.309 s on rank 2" in finding.evidence[0].text
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        timed(SLOW, steps=LINES_MIN - 1),
+        timed(SLOW, synced=False),
+        timed(dict.fromkeys(range(4), 1.0)),
+        timed({0: 0.007, 1: 0.006, 2: 0.1, 3: 0.007}),
+        timed({0: 0.5, 1: 0.5, 2: 1.2, 3: 0.5}),
+        timed({2: 1.025}),
+        [line.replace("[rank ", "[worker ") for line in timed(SLOW)],
+    ],
+    ids=["few lines", "nobody waits", "all alike", "a small share", "hardly longer", "one rank", "no ranks"],
+)
+def test_other_times_say_nothing(tmp_path: Path, lines: list[str]) -> None:
+    assert found(tmp_path, lines, "F01") is None
+
+
+def counted(totals: dict[int, int], head: str = "[rank{rank}] 2024-03-08 02:10:00", lines: int = LINES_MIN) -> list[str]:
+    return [
+        f"{head.format(rank=rank)} epoch 0 batch {at * 10}/{total} loss 1.2"
+        for at in range(1, lines + 1)
+        for rank, total in totals.items()
+    ]
+
+
+@pytest.mark.parametrize("head", ["[rank{rank}]", "[GPU{rank}]", "Rank {rank}:", "12:03:01 [rank {rank}]", "rank={rank} |"])
+def test_ranks_with_different_numbers_of_batches(tmp_path: Path, head: str) -> None:
+    finding = found(tmp_path, counted({0: 3126, 1: 3121}, head), "C07")
+    assert finding is not None
+    assert finding.confidence == "likely"
+    assert finding.title == f"Rank 1 has {count(3121)} batches in an epoch, rank 0 has {count(3126)}"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        counted({0: 3126, 1: 3126}),
+        counted({0: 3126, 1: 3121}, lines=LINES_MIN - 1),
+        counted({0: 3126}),
+        [*counted({0: 3126, 1: 3126}), *counted({0: 3121, 1: 3121})],
+        counted({0: 3126, 1: 3121}, "{rank}"),
+    ],
+    ids=["the same", "few lines", "one rank", "another epoch", "a number alone"],
+)
+def test_other_counts_say_nothing(tmp_path: Path, lines: list[str]) -> None:
+    assert found(tmp_path, lines, "C07") is None
+
+
+def sets(samples: int, batches: int, ranks: int = 4) -> list[str]:
+    return [
+        f"[rank {rank}] dataset {samples} samples, batch size 128, len(loader) = {batches}, sampler = RandomSampler"
+        for rank in range(ranks)
+    ]
+
+
+def test_ranks_that_each_go_through_all_of_the_data(tmp_path: Path) -> None:
+    finding = found(tmp_path, sets(50000, 391), "C05")
+    assert finding is not None
+    assert finding.confidence == "possible"
+    assert finding.title == f"Each of 4 ranks goes through all {count(50000)} samples in an epoch"
+    assert found(tmp_path, [line.replace("len(loader) = 391", "390 batches") for line in sets(50000, 391)], "C05") is not None
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [sets(50000, 98), sets(50000, 391, 1), [*sets(50000, 391, 2), "[rank 1] 25000 samples, batch size 128, 196 batches"]],
+)
+def test_ranks_with_a_share_of_the_data(tmp_path: Path, lines: list[str]) -> None:
+    assert found(tmp_path, lines, "C05") is None
