@@ -222,7 +222,17 @@ def _inherited(process: Process, by_pid: dict[int, Process], launchers: set[int]
     return [f"pid:{root.pid}"]
 
 
+def _is_first_rank_of(parent: Process, process: Process) -> bool:
+    """Return whether a parent is the rank that started another one, as Lightning's first rank does: see ``StatedRank``."""
+    first, other = parent.stated, process.stated
+    if first is None or other is None or not other.local_rank:
+        return False
+    return first.local_rank == 0 and first.world_size == other.world_size
+
+
 def _is_a_program_of_its_own(process: Process, parent: Process) -> bool:
     """Return whether a parent that does not compute on a GPU itself, such as a notebook, started another program that does."""
+    if _is_first_rank_of(parent, process):
+        return False
     other = None not in (process.command, parent.command) and process.command != parent.command
     return other and not is_spawned(process.command) and bool(compute_uses(process)) and not compute_uses(parent)

@@ -54,7 +54,8 @@ class LaunchEnvironment:
 
 @dataclass(frozen=True, slots=True)
 class StatedRank:
-    """The numbers that a script reads from its own command line: ``--rank 0 --world-size 2``, ``--machine-rank 1``.
+    """The numbers that a script reads from its own command line: ``--rank 0 --world-size 2``, ``--machine-rank 1``. Or those of
+    ranks whose first one started the others: it has given them a local rank.
 
     ``node`` and ``nodes`` are those of a script that spawns the ranks of its machine, and also those of each of these.
     """

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gputop.groups import group_keys
-from gputop.process import StatedRank
+from gputop.process import DeviceUse, StatedRank
 from gputop.sources.host import unlisted as host_unlisted
 from gputop.sources.host import waiting_ranks
 from gputop.sources.host.launchers import stated_rank
@@ -129,5 +130,7 @@ def test_the_first_rank_that_starts_the_others_has_their_numbers(
     if ranks[0] is not None:
         assert [shown[pid].stated.local_rank for pid in (first.pid, int(words[0]))] == [0, 1]
         assert {shown[pid].world_size for pid in (first.pid, int(words[0]))} == {4}
-        keys = group_keys([shown[first.pid], shown[int(words[0])]])
-        assert len(set(keys.values())) == 1
+        other = shown[int(words[0])]
+        for uses in ((), (DeviceUse("GPU-0", contexts="C"),)):
+            keys = group_keys([shown[first.pid], replace(other, devices=uses)])
+            assert len(set(keys.values())) == 1, "also if only the other one computes on a GPU so far"

@@ -37,9 +37,9 @@ _IN_ORDER = re.compile(r"(?i)time|series|sequence|window|stream|forecast|token|t
 FORGOTTEN, LEARNED = 3.0, 0.3
 """Times the mean of the first losses. A loss that jumps above the first one gives the right answer less probability than a new
 model does; before, it was below the second (our choice)."""
-SURE, AS_AT_FIRST = 0.05, 1.1
-"""Or before it was below the first of these shares of the first losses, and comes back above the second: the model was sure of
-one answer, and has none for the next part of the data (our choice)."""
+SURE = ((1.1, 0.05), (0.3, 0.01))
+"""Or it comes back less far, from lower: the model was sure of one answer, and has a worse one for the next part of the data
+(our choice)."""
 EVENLY = 0.2
 """The ways from jump to jump differ from the usual one, or from a multiple of it, by at most this share of it: where a training
 is unstable, it jumps at any time. A jump in between may have been too small to count (our choice)."""
@@ -173,21 +173,22 @@ def _forgets(evidence: Evidence, group: RankGroup) -> Judgement:
     series = evidence.series(run, rank.rank, name)
     first = begins[0].mean
     far = _forgotten(series.values, LEARNED * first, FORGOTTEN * first)
-    jumps = far if len(far) >= JUMPS_MIN else _forgotten(series.values, SURE * first, AS_AT_FIRST * first)
+    others = (_forgotten(series.values, low * first, high * first) for high, low in SURE)
+    jumps = next((found for found in (far, *others) if len(found) >= JUMPS_MIN), [])
     gaps = [series.steps[after] - series.steps[before] for before, after in itertools.pairwise(jumps)]
     between = median(after - before for before, after in itertools.pairwise(series.steps)) if len(series) > 1 else 0
     is_coarse = bool(gaps) and between > EVENLY * median(gaps)
     if len(jumps) < (JUMPS_COARSE if is_coarse else JUMPS_MIN) or not _are_even(gaps, between):
         return None
     low, high = min(series.values[jumps[0] : jumps[-1]]), median(series.values[at] for at in jumps)
+    where_to = "far above" if jumps is far else "back towards"
     text = f"{len(jumps)} times, the loss has fallen as far as {units.metric(low)}, and then jumped to {units.metric(high)}"
     finding = tracked.about(
         group,
         "J04",
         "warning",
         "possible",
-        f"Every {round(median(gaps))} steps, the loss jumps {'far ' if jumps is far else ''}above its first values: the data "
-        "may not be shuffled",
+        f"Every {round(median(gaps))} steps, the loss jumps {where_to} its first values: the data may not be shuffled",
         [
             Fact(text, high, logged.source(group)),
             Fact(
@@ -197,7 +198,7 @@ def _forgets(evidence: Evidence, group: RankGroup) -> Judgement:
                 logged.source(group),
             ),
         ],
-        "Such a loss is higher than that of a new model, so the model was sure of another answer. It learns one part of the "
+        "The model was sure of another answer: it learns one part of the "
         "data at a time, such as a class or a file, and forgets the parts before.",
         "random.shuffle(samples)  # all of them, in each epoch\n"
         "# a buffer that shuffles must hold several times what a file or a class has, or read several files in turn",
@@ -224,6 +225,7 @@ J04 = Rule(
         f"or, without a known sampler, the loss jumps {JUMPS_MIN} times from below {LEARNED:.0%} to above {FORGOTTEN:.0%} of "
         f"the mean of the first losses, always after equally many steps, or a multiple (within {EVENLY:.0%}, and half the "
         f"way between two losses; {JUMPS_COARSE} times if that way is longer; possible)",
+        f"or less far, from lower: {'; '.join(f'from {low:.0%} to {high:.0%}' for high, low in SURE)} (possible)",
         f"not if the learning rate rises to {RISES:g} times itself, or another model begins",
     ),
     hides=("J02", "J03"),

@@ -69,8 +69,9 @@ def test_so_if_some_jumps_are_small() -> None:
     ("near", "fault"),
     [
         (jumps(to=2.9 * FIRST, low=0.1 * FIRST), jumps(to=3.3 * FIRST, low=0.1 * FIRST)),
-        (jumps(to=1.0 * FIRST), jumps(to=1.3 * FIRST)),
+        (jumps(to=1.0 * FIRST, low=0.03 * FIRST), jumps(to=1.3 * FIRST, low=0.03 * FIRST)),
         (jumps(to=2.0 * FIRST, low=0.07 * FIRST), jumps(to=2.0 * FIRST, low=0.03 * FIRST)),
+        (jumps(to=0.25 * FIRST), jumps(to=0.4 * FIRST)),
         (jumps(low=0.35 * FIRST), jumps(low=0.25 * FIRST)),
         (jumps(late=6), jumps(late=2)),
         (jumps(times=5), jumps(times=6)),  # before the first one, it has not learned enough
@@ -79,6 +80,7 @@ def test_so_if_some_jumps_are_small() -> None:
         "hardly above the first loss",
         "as at first",
         "not sure before",
+        "back a little",
         "not learned in between",
         "at uneven times",
         "few times",
