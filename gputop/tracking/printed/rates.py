@@ -48,10 +48,10 @@ _SPAN = r"[\s:=]{1,9}(\d{1,25}(?:\.\d{1,25})?) ?(ms|s|m)(?:ec|in)?\b"
 _BOTH = re.compile(rf"(?i)(?<![\w/.])train(?:ing)?{_SPAN}.{{1,80}}?(?<![\w/.])(?:val(?:id(?:ation)?)?|eval(?:uation)?){_SPAN}")
 """Two times side by side, "train 12.1s eval 4.0s": without the word time, only both together say what they are."""
 _EPOCH = re.compile(
-    rf"(?i)(?<![\w/.])epochs?[ :=#\[]{{1,4}}\d{{1,9}}\b(?!.{{0,300}}\b(?:steps?|iter(?:ation)?s?|batch(?:es)?)\W{{1,4}}\d)"
-    rf".{{0,300}}loss.{{0,300}}?(?<![\w/.])(?:time|took|duration)[\s:=]{{1,4}}{_CLOCK}"
+    r"(?i).{0,80}?(?<![\w/.])epochs?[ :=#\[]{1,4}\d{1,9}\b(?!.{0,300}\b(?:steps?|iter(?:ation)?s?|batch(?:es)?)\W{1,4}\d)"
 )
-"""A line about a whole epoch that ends with how long it took: "epoch 1 train_loss 0.7 time 41.3s"."""
+_EPOCH_TOOK = re.compile(rf"(?i)(?<![\w/.])(?:time|took|duration)[\s:=]{{1,4}}{_CLOCK}")
+"""A line about a whole epoch, with its loss and then how long it took: "epoch 1 train_loss 0.7 time 41.3s"."""
 _UNITS = {"m": 60.0, "h": 3600.0, "s": 1.0, "ms": 1e-3}
 _ANY = re.compile(r"(?i)data|wait|/ ?s|s(?:ec)?/|ps\b|per.?s|\bdt\b|time|runtime|took|duration| in \d|ms")
 TRAINING_S, EPOCH_S, EVALUATION_S = "training_s", "epoch_s", "evaluation_s"
@@ -94,8 +94,9 @@ def whole_times(line: str) -> dict[str, float]:
         what = match["what"].lower()
         name = TRAINING_S if what.startswith("train") else EPOCH_S if what == "epoch" else EVALUATION_S
         found.setdefault(name, value)
-    if not found and (epoch := _EPOCH.search(line)) is not None and (epoch[3] or epoch[5]):
-        hours, minutes, seconds, number, unit = epoch.groups()
+    loss = line.lower().find("loss") if not found else -1
+    if loss >= 0 and _EPOCH.match(line) and (took := _EPOCH_TOOK.search(line, loss)) is not None and (took[3] or took[5]):
+        hours, minutes, seconds, number, unit = took.groups()
         found[EPOCH_S] = _seconds(hours, minutes, seconds, number, unit)
     if not found and (both := _BOTH.search(line)) is not None:
         found[TRAINING_S] = float(both[1]) * _UNITS[both[2].lower()]
