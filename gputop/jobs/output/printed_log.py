@@ -59,7 +59,7 @@ def printed_by_ranks(path: Path) -> EachRank:
     try:
         if path.is_file():
             with path.open(encoding="utf-8", errors="replace") as file:
-                ranks.read(strip_escapes(line) for line in file)
+                ranks.read(map(strip_escapes, iter(lambda: file.readline(READ_BYTES), "")))
     except OSError:
         pass
     return ranks

@@ -52,6 +52,8 @@ ALIKE_MIN = 6
 """So many evaluations give the same value: the first few may come before the first step (our choice)."""
 FLAT_VALUES = 40
 """This many values of the loss, and as many of an evaluation, are a course even if they come once an epoch (our choice)."""
+FEW_VALUES, NARROW = 12, 0.002
+"""Fewer are enough if both stay within this share: of a thousand batches, noise is larger (our choice)."""
 FLAT_STEPS = 500
 FLAT_SHARE = 0.01
 FLAT_BAND = 0.05
@@ -132,7 +134,8 @@ J03 = Rule(
         f"soon after the start; it began within {BEGAN_WITHIN:.0%} of it (possible; info unless within {BEGAN_AT:.0%})",
         f"after {FLAT_STEPS} steps, the loss's second half is lower by {FLAT_SHARE:.0%} or its noise at most, and no eighth "
         f"left a band of {FLAT_BAND:.0%} around their mean (possible)",
-        f"neither {FLAT_VALUES} reports of the loss nor those of an evaluation's left a band of {FLAT_SHARE:.0%} (possible)",
+        f"neither {FLAT_VALUES} reports of the loss nor those of an evaluation's left a band of {FLAT_SHARE:.0%}, or "
+        f"{FEW_VALUES} of {NARROW:.1%} (possible)",
         f"in each of the first {KEPT_STEPS} steps, the backward pass found the gradients of the step before (possible)",
         "untracked, variables hold only optimizers with a rate of 0, or that keep nothing about any tensor, "
         f"{UNTOUCHED_EPOCHS} epochs later or beside a loss that stays, or with tensors of none of the models, one of which has "
@@ -217,17 +220,19 @@ def _flat_by_epochs(evidence: Evidence, group: RankGroup, rank: Rank, name: str,
     """Judge a run that reports once an epoch: neither its loss nor that of the evaluation has ever moved."""
     evaluated = next((item for item in sorted(rank.metrics) if "loss" in item.lower() and _HELD_OUT.search(item)), None)
     other = evidence.series(logged.run_id(group), rank.rank, evaluated) if evaluated is not None else PointSeries()
-    if min(len(series), len(other)) < FLAT_VALUES or series.steps[0] > _SEEN_FROM_STEP:
+    reports = min(len(series), len(other))
+    if reports < FEW_VALUES or series.steps[0] > _SEEN_FROM_STEP:
         return None
+    band = FLAT_SHARE if reports >= FLAT_VALUES else NARROW
     for values in (series.values, other.values):
-        if not all(map(math.isfinite, values)) or max(values) - min(values) > FLAT_SHARE * abs(values[0]):
+        if not all(map(math.isfinite, values)) or max(values) - min(values) > band * abs(values[0]):
             return None
     where = f"{logged.source(group)}: {name}, {evaluated}"
     now = units.mean(series.values[-STRETCHES_MIN:])
     title = f"The loss is where it began after {len(series)} reports: {units.metric(now)}"
     facts = [
         Fact(f"{name} was {units.metric(series.values[0])} at first, and is {units.metric(now)} now", now, where),
-        Fact(f"{evaluated} never left a band of {FLAT_SHARE:.0%} either", len(other), where),
+        Fact(f"{evaluated} never left a band of {band:.1%} either", len(other), where),
     ]
     cause = (
         "The steps change nothing, or too much: the model gives the same answer to every input, as with a rate far too high."

@@ -287,10 +287,10 @@ def test_a_loss_that_is_0_at_once_or_from_the_start_is_possibly_one_that_nothing
 
 
 def by_epochs(
-    tmp_path: Path, loss: Callable[[int], float], held_out: Callable[[int], float], other: str = "val_loss"
+    tmp_path: Path, loss: Callable[[int], float], held_out: Callable[[int], float], other: str = "val_loss", epochs: int = 45
 ) -> list[tuple[str, str]]:
     log = tmp_path / "train.log"
-    log.write_text("".join(f"[{n:03d}] train_loss={loss(n):.4f} {other}={held_out(n):.4f}\n" for n in range(45)))
+    log.write_text("".join(f"[{n:03d}] train_loss={loss(n):.4f} {other}={held_out(n):.4f}\n" for n in range(epochs)))
     return [(item.id, item.confidence) for item in explain_logs([str(log)])[0]]
 
 
@@ -318,6 +318,14 @@ def test_a_scale_that_never_moves_is_no_evaluation(tmp_path: Path) -> None:
 
 def test_a_loss_that_neither_training_nor_evaluation_moves_in_many_epochs(tmp_path: Path) -> None:
     assert by_epochs(tmp_path, chance, chance) == [("J03", "possible")]
+
+
+@pytest.mark.parametrize(("spread", "epochs", "found"), [(0.0015, 12, True), (0.0015, 11, False), (0.003, 12, False)])
+def test_a_loss_that_hardly_moves_in_few_epochs(tmp_path: Path, spread: float, epochs: int, found: bool) -> None:
+    def stays(epoch: int) -> float:
+        return 0.6123 * (1 + spread * (epoch * 7 % 5) / 4)
+
+    assert (("J03", "possible") in by_epochs(tmp_path, stays, stays, epochs=epochs)) is found
 
 
 @pytest.mark.parametrize(("redraws", "since"), [(90, 0), (120, 70)])
