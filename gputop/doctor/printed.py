@@ -17,12 +17,20 @@ LOOKS = 20
 
 
 def with_printed(explanation: Explanation, printed: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Return the findings on a log: what ended the run, then all others, the worst and most certain first."""
+    """Return the findings on a log: what ended the run, then all others, the worst and most certain first.
+
+    A fact about every run of its kind, such as the threads that torchrun sets, comes last.
+    """
     needless = {text for finding in printed for text in BY_ID[finding.id].texts}
     first = explanation.findings[: int(explanation.ended)]
     # What the run does says more than a remark of a library.
     rest = [*printed, *(item for item in explanation.findings[len(first) :] if item.id not in needless)]
-    return (*first, *sorted(rest, key=lambda item: (item.confidence == "possible", SEVERITIES.index(item.severity))))
+    return (*first, *sorted(rest, key=_weight))
+
+
+def _weight(finding: Finding) -> tuple[bool, bool, int]:
+    is_fact = (finding.severity, finding.confidence) == ("info", "certain")
+    return is_fact, finding.confidence == "possible", SEVERITIES.index(finding.severity)
 
 
 def judge(run: Run, points: Sequence[Points]) -> tuple[Finding, ...]:
