@@ -112,7 +112,7 @@ def test_ranks_with_a_share_of_the_data(tmp_path: Path, lines: list[str]) -> Non
 
 
 def test_what_torchrun_says_of_every_run_comes_last(tmp_path: Path) -> None:
-    threads = "Setting OMP_NUM_THREADS environment variable for each process to be 1 in default, to avoid your system being overloaded"
+    threads = "Setting OMP_NUM_THREADS environment variable for each process to be 1 in default, to avoid"
     log = tmp_path / "train.log"
     log.write_text("\n".join([threads, *sets(50000, 391)]) + "\n")
     assert [item.id for item in explain_logs([str(log)])[0]] == ["C05", "D04"]
