@@ -39,7 +39,7 @@ PROGRAMS: tuple[Program, ...] = (
     # --nodes is 2 by default, so two ranks wait for a world of four. py-spy: init_process_group in both, without an end.
     Program(_case("lidar-streets", ("G03",), acceptable=("G01", "G02", "G06")), with_python("lidar_streets"), 2),
     # Rank 0 draws samples every 60 steps, while rank 1 waits in its next backward. top and py-spy: rank 0 in sample().
-    Program(_case("marbled-paper", ("F05",), acceptable=("E07", "F02")), with_torchrun("marbled_paper"), 2),
+    Program(_case("marbled-paper", ("F05", "B13"), acceptable=("E07", "F02")), with_torchrun("marbled_paper"), 2),
     # The backbone is frozen while DDP wraps the model, and thawed later: its gradients are not averaged. Nothing of it is
     # printed but that it was thawed.
     Program(_case("butterfly-wings", ("C02",), outside_trace=False), with_torchrun("butterfly_wings"), 2),
