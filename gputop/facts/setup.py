@@ -92,6 +92,11 @@ class Model(Record):
     batch_norm = part(BatchNorm)
     recurrent = flag("Whether it has recurrent layers.")
     dropout = whole("Layers that drop values while the model trains.", optional=True)
+    dropout_off = whole(
+        "Those of them that drop nothing, because their part of the model is in evaluation mode while the model itself trains. "
+        "Missing: none.",
+        optional=True,
+    )
     evaluation_mode_from = whole(
         "Step after which it was called in evaluation mode only, though with gradients. Missing: it is not.", optional=True
     )

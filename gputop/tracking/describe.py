@@ -31,6 +31,7 @@ def describe_model(root: Any, mesh: list[str]) -> dict[str, Any]:
     spread = [name for name in wrappers if name != "OptimizedModule"]
     places = parts.kept(inner, "hf_device_map")
     batch_norm, recurrent, dropout = _layers(root)
+    off = _dropout_off(root) if dropout else 0
     return Model.filled(
         class_=type(inner).__name__,
         wrapper=spread[0] if spread else (wrappers[0] if wrappers else None),
@@ -45,6 +46,7 @@ def describe_model(root: Any, mesh: list[str]) -> dict[str, Any]:
         batch_norm=batch_norm,
         recurrent=recurrent,
         dropout=dropout,
+        **({"dropout_off": off} if off else {}),
         mesh=mesh or next((names for names in map(_mesh_of, parameters[:1]) if names), []),
     )
 
@@ -82,6 +84,27 @@ def _layers(root: Any) -> tuple[dict[str, Any], bool, int]:
         recurrent = recurrent or "RNNBase" in names
         dropout += "_DropoutNd" in names and bool(module.__dict__.get("p"))
     return BatchNorm.filled(layers=layers, synced=synced, frozen=frozen), recurrent, dropout
+
+
+def _dropout_off(root: Any) -> int:
+    """Return how many layers drop nothing because their part of the model is in evaluation mode, though it is trained.
+
+    The model itself is in training mode: what a library loads for evaluation, and a script puts into a module of its own.
+    """
+    if not root.training:
+        return 0
+    off = 0
+    for module in parts.modules(root):
+        if module.training:
+            continue
+        idle = [one for one in parts.children(module) if _drops(one) and not one.training]
+        if idle and any(item.requires_grad for item in parts.parameters(module)):
+            off += len(idle)
+    return off
+
+
+def _drops(module: Any) -> bool:
+    return any(base.__name__ == "_DropoutNd" for base in type(module).__mro__) and bool(module.__dict__.get("p"))
 
 
 def _mesh_of(parameter: Any) -> list[str]:

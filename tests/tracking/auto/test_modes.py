@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
 
 from gputop.facts.setup import Model
 from gputop.tracking.auto.models.modes import Modes
-from tests.packages import needs
+from gputop.tracking.describe import describe_model
+from tests.packages import imports, needs
 from tests.tracking.auto.test_auto import RUN
 from tests.tracking.kit import Home, home
 
+if TYPE_CHECKING:
+    import torch
+import_torch = imports("torch")
 pytestmark = [needs("torch"), pytest.mark.warm]
 assert home
 
@@ -58,3 +63,21 @@ def test_one_call_in_training_mode_refutes_it() -> None:
     modes.called(trains=False)
     modes.called(trains=True)
     assert modes.look(160) == {}
+
+
+def test_a_part_that_is_trained_in_evaluation_mode_is_counted() -> None:
+    class Sorter(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.loaded = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Dropout(0.2), torch.nn.Dropout(0.0)).eval()
+            self.head = torch.nn.Sequential(torch.nn.Dropout(0.2), torch.nn.Linear(4, 2))
+
+    def off(model: torch.nn.Module) -> int | None:
+        return Model(describe_model(model, [])).dropout_off
+
+    model = Sorter()
+    assert off(model) == 1
+    assert off(model.eval()) is None, "the model itself is in evaluation mode, too"
+    assert off(model.train()) is None
+    model.loaded.eval().requires_grad_(False)
+    assert off(model) is None, "what is not trained may be in any mode"

@@ -13,6 +13,8 @@ from gputop.snapshot import Rank
 
 STEPS_MIN = 100
 """So many steps in evaluation mode are no short phase (our choice)."""
+PART_SHARE = 0.5
+"""This share of the dropout layers is off: a few may be off on purpose (our choice)."""
 HELD_HOLD_S, CHANGED_HOLD_S = 25.0, 45.0
 """Of an untracked run, two looks at its variables must show it; three if it is to be likely (our choice)."""
 _EFFECTS = {"dropout": "dropout layers, which drop nothing", "BatchNorm": "BatchNorm layers, which keep their statistics"}
@@ -23,8 +25,10 @@ def trains_in_evaluation_mode(evidence: Evidence, group: RankGroup) -> Judgement
     if group.run is None:
         return _held(evidence, group)
     rank = next((item for item in tracked.ranks_of(group) if _affected(item)), None)
-    if rank is None or not evidence.progressing(group):
+    if not evidence.progressing(group):
         return None
+    if rank is None:
+        return _in_part(group)
     model = facts_of(rank).model
     since, steps = (model.evaluation_mode_from if model is not None else None), rank.steps_taken
     if model is None or since is None or steps is None or steps - since < STEPS_MIN:
@@ -50,6 +54,31 @@ def trains_in_evaluation_mode(evidence: Evidence, group: RankGroup) -> Judgement
     if changed:
         facts.append(Fact("before, it was in training mode", since, "journal: model"))
     return Suspicion(_finding(group, facts, f" since about step {units.count(since)}" if changed else "", changed=changed), 5.0)
+
+
+def _in_part(group: RankGroup) -> Judgement:
+    """Judge a model that is in training mode, but for a part of it that is trained as well."""
+    for rank in tracked.ranks_of(group):
+        model, steps = facts_of(rank).model, rank.steps_taken
+        if model is None or not model.dropout or not model.dropout_off or steps is None or steps < STEPS_MIN:
+            continue
+        if model.dropout_off < PART_SHARE * model.dropout:
+            continue
+        text = f"{model.dropout_off} of {units.count(model.dropout)} dropout layers are in evaluation mode, the model is not"
+        finding = tracked.about(
+            group,
+            "J07",
+            "warning",
+            "possible",
+            f"A part of the model is trained in evaluation mode: {model.dropout_off} dropout layers drop nothing",
+            [Fact(text, model.dropout_off, "journal: model")],
+            "Transformers' from_pretrained returns a model in evaluation mode, and since 2.2 Lightning leaves each part in the "
+            "mode that it finds. Or the script calls eval() on it.",
+            "model = AutoModel.from_pretrained(name).train()  # or: self.train() in on_train_epoch_start",
+            "The part is meant to be trained without dropout.",
+        )
+        return Suspicion(finding, 5.0)
+    return None
 
 
 def _held(evidence: Evidence, group: RankGroup) -> Judgement:
@@ -108,6 +137,7 @@ J07 = Rule(
     threshold=(
         f"for {STEPS_MIN} steps, all calls of the model with gradients are in evaluation mode, after some in training mode "
         "(likely) or from the start on (possible), and it has BatchNorm or dropout layers",
+        f"or {PART_SHARE:.0%} of its dropout layers are, in parts that are trained, while the model itself is not (possible)",
         f"untracked, its variables show this for {HELD_HOLD_S:g} s (possible), or for {CHANGED_HOLD_S:g} s after it was in "
         "training mode (likely)",
     ),

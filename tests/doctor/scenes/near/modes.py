@@ -25,6 +25,15 @@ def called(since: int | None, dropout: int = 3, batch_norm: int = 20) -> Scene:
     return scene
 
 
+def in_part(off: int, dropout: int = 10) -> Scene:
+    """One process whose model is in training mode, but for a part with so many of its dropout layers."""
+
+    def scene(second: int) -> Snapshot:
+        return single(second, {"model": {"class": "LetterSorter", "dropout": dropout, "dropout_off": off}})
+
+    return scene
+
+
 stays_in_evaluation = called(FIRST + 10)
 never_in_training = called(0)
 
@@ -32,5 +41,6 @@ PAIRS = (
     Pair("J07", "a model in training mode", called(None), stays_in_evaluation, 60),
     Pair("J07", "layers that are the same in both modes", called(FIRST + 10, 0, 0), called(FIRST + 10, 1, 0), 60),
     Pair("J07", "an evaluation with gradients", called(FIRST + 150), stays_in_evaluation, 60),
+    Pair("J07", "a few layers that are off", in_part(4), in_part(5), 60),
     Pair("J07", "a model that is never in training mode", never_in_training, stays_in_evaluation, 60, at_most="possible"),
 )
