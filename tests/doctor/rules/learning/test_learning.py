@@ -20,6 +20,7 @@ from gputop.levels import FIRST_STRETCHES, STRETCHES_MAX, Levels
 from gputop.snapshot import Snapshot
 from tests.doctor.scenes.base import check_first_verdict, first_seen, ids, only_shown, play, verdict
 from tests.doctor.scenes.near import learning as scenes
+from tests.doctor.scenes.near.modes import in_part
 from tests.doctor.tracked import one_step_in_three_seconds
 
 
@@ -326,6 +327,12 @@ def test_a_loss_that_hardly_moves_in_few_epochs(tmp_path: Path, spread: float, e
         return 0.6123 * (1 + spread * (epoch * 7 % 5) / 4)
 
     assert (("J03", "possible") in by_epochs(tmp_path, stays, stays, epochs=epochs)) is found
+
+
+def test_a_part_of_a_model_that_is_trained_in_evaluation_mode_is_possible() -> None:
+    (finding,) = (item for item in play(in_part(10, 11), 40)[-1] if item.id == "J07")
+    assert (finding.severity, finding.confidence) == ("warning", "possible")
+    assert finding.title == "A part of the model is trained in evaluation mode: 10 dropout layers drop nothing"
 
 
 @pytest.mark.parametrize(("redraws", "since"), [(90, 0), (120, 70)])

@@ -41,6 +41,7 @@ PAIRS = (
     Pair("J07", "a model in training mode", called(None), stays_in_evaluation, 60),
     Pair("J07", "layers that are the same in both modes", called(FIRST + 10, 0, 0), called(FIRST + 10, 1, 0), 60),
     Pair("J07", "an evaluation with gradients", called(FIRST + 150), stays_in_evaluation, 60),
-    Pair("J07", "a few layers that are off", in_part(4), in_part(5), 60),
+    Pair("J07", "a few layers that are off", in_part(4), stays_in_evaluation, 60),
+    Pair("J07", "a part in evaluation mode", in_part(5), stays_in_evaluation, 60, at_most="possible"),
     Pair("J07", "a model that is never in training mode", never_in_training, stays_in_evaluation, 60, at_most="possible"),
 )
