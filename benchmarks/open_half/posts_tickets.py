@@ -119,4 +119,46 @@ LOGS: tuple[Case, ...] = (
     _case("four-cards-no-faster-than-one", ("C05",)),
     # Megatron: the loss grows from 3 to 7.
     _case("twelve-billion-parameters-on-a-monday", ("J02",)),
+    # The mean return falls after episode 1500 and stays low.
+    _case("dqn-plays-snake-since-breakfast", ("J06",)),
+    # One of two members has joined, the other never does.
+    _case("last-words-are-member-one-of-two", ("G03",), acceptable=("G01", "G02", "G06", "A18")),
+    # All 340 modules are in evaluation mode.
+    _case("moles-on-skin-as-in-the-course", ("J07",)),
+    # Folder after folder: each batch holds one class.
+    _case("dogs-one-folder-per-breed", ("J04",), acceptable=("J05",)),
+    # The workers start anew in every epoch, and read their index first.
+    _case("five-quiet-quarters-of-an-hour", ("D06",), acceptable=("D01", "E07")),
+    # Every hundredth step takes 11 seconds.
+    _case("denoiser-with-a-hiccup", ("E07",)),
+    # Plain python on a machine with four GPUs.
+    _case("detr-in-the-reading-group", ("A01", "A02")),
+    # The learning rate is 0 in every step.
+    _case("chat-of-week-nine-natural-inference", ("J03",)),
+    # The loss of rank 2 grows while that of rank 0 falls.
+    _case("four-terminals-in-one-window", ("C11",), acceptable=("J02",)),
+    # Rank 2 loads for two seconds, the others wait for it in backward().
+    _case("clips-of-hands-with-four-processes", ("F01",), acceptable=("D01",)),
+    # After 300 steps at a high learning rate the loss only grows.
+    _case("old-norse-voices-at-the-institute", ("J02",), acceptable=("J01",)),
+    # 212 ms an iteration at first, 2 s after some hours.
+    _case("products-graph-after-hours", ("E10",), acceptable=("E04",)),
+    # Each twentieth step takes 12 s instead of 0.36 s.
+    _case("reanalysis-fields-on-gn-14", ("E07",), acceptable=("D01",)),
+    # No GPU is available, and a step takes 20 s.
+    _case("tiles-of-the-alpine-foreland", ("A12",)),
+    # Nine tenths of a step are the gradients' all-reduce, over sockets.
+    _case("sixteen-cards-of-two-institutes", ("E06",), acceptable=("K05", "K08")),
+    # Rank 2 waits for each batch, and the others wait for rank 2.
+    _case("satellite-patches-on-four-shards", ("F01",), "rank 2", ("D01", "F03", "F05")),
+    # Each of four ranks sees all the images in each epoch.
+    _case("two-hundred-birds-on-four-cards", ("C05",)),
+    # The loss of rank 3 rises while those of the others fall.
+    _case("umbrella-species-with-four-tasks", ("C11",), "rank 3", ("C01", "J02", "J03")),
+    # Host lc-203 computes almost three times as long as the others, which wait for it.
+    _case("pretraining-on-lc-201-to-204", ("K01", "K02"), "lc-203", ("F02", "K04")),
+    # The second GPU is at 93 degrees, and its clock at a third.
+    _case("weed-detector-on-two-3090", ("I01",), acceptable=("E10", "I07")),
+    # Rank 2 has a batch fewer than the others, which wait for it.
+    _case("speaker-embeddings-in-a-pod", ("C07",), acceptable=("G01", "C08")),
 )

@@ -60,7 +60,8 @@ _WHO: Mapping[str, str] = {
     "Hugging Face Hub": "hub_refused",
     "tokenizers 0.13 to 0.20": "tokenizer_newer",
     "Lightning": (
-        "cuda_before_launch lightning_devices pl_gpu_unused pl_notebook pl_slurm_tasks pl_workers precision_unsupported"
+        "all_in_eval cuda_before_launch lightning_devices pl_gpu_unused pl_no_gpu"
+        " pl_notebook pl_slurm_tasks pl_workers precision_unsupported"
     ),
     "DeepSpeed": "deepspeed_exit ds_batch_sizes ds_config ds_cvd_ignored ds_hosts ssh_failed zero3_order",
     "Megatron-LM, fairseq and other trainers with a loss scale": "loss_scale",

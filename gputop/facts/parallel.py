@@ -42,6 +42,7 @@ class Ddp(Record):
     unused_parameter_bytes = whole("Size of the parameters without a gradient.", null=True)
     has_sync_bn = flag("Whether the model has SyncBatchNorm.", null=True)
     static_graph = flag("Whether the graph is declared static.", null=True)
+    joins = flag("Whether it runs within Join, so that ranks may have different numbers of batches.", null=True)
     iteration = whole("Iterations that DDP has counted.", null=True)
     forward_s = number("Average time of a forward pass.", null=True)
     backward_s = number("Average computation time of a backward pass.", null=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import statistics
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from gputop.doctor.findings import words
@@ -21,13 +21,25 @@ DATA_SHARE, DATA_TIMES = 0.3, 3.0
 """A rank waits for its data if that takes this share of its step, and so many times as long as on the others (our choice)."""
 WAIT_SHARE = 0.5
 """The others wait for it if a part of their steps takes longer than its own, by this share of the difference (our choice)."""
+LOSSES_MIN, RANKS_MIN, GROWS, FALLS = 8, 3, 1.1, 0.9
+"""From so many losses of at least so many ranks: the last quarter is so many times the first where a loss grows, and where it
+falls (our choice)."""
 _CHARACTERS = 600
-_RANK = re.compile(r"^(?:[\d:.,TZ /-]{4,30}\s)?\W{0,2}(?:rank|gpu)[ _:#=-]?(?P<rank>\d{1,4})\s?[\])>:|]", re.IGNORECASE)
+_RANK = re.compile(
+    r"^(?:\[[^\]\s]{1,60}/[^\]\s]{1,60}\]\s)?(?:[\d:.,TZ /-]{4,30}\s)?"
+    r"(?:\W{0,2}(?:rank|gpu)[ _:#=-]?(?P<rank>\d{1,4})(?:/\d{1,4})?(?:\s?[\])>:|,]|(?=\s))|\[(?P<number>\d{1,3})\]\s)",
+    re.IGNORECASE,
+)
+"""Alone in brackets at the beginning of a line, a number is a rank's as well, if two of them print the same things."""
 _BATCH = re.compile(r"\b(?:batch(?:es)?|iter(?:ation)?|step)\W{1,3}(?P<at>\d{1,9})\s?/\s?(?P<of>\d{1,9})\b", re.IGNORECASE)
 _SAMPLES = re.compile(r"\b(\d{3,12}) (?:samples|images|rows|examples|sequences)\b(?! ?(?:/|per|seen))", re.IGNORECASE)
+_STATED = re.compile(r"\b\d{2,12} \w{3,20}, (\d{1,9}) batches\b", re.IGNORECASE)
+"""The batches of a rank's own samples: "shard 2: 11259 utterances, 217 batches"."""
 _BATCHES = re.compile(r"\b(?:(\d{1,9}) batches\b|len\(\w{0,20}loader\)\s?=\s?(\d{1,9}))", re.IGNORECASE)
 _SIZE = re.compile(r"\b(?:batch[ _-]?size|batches of)[ :=]{1,3}(\d{1,6})\b", re.IGNORECASE)
-_PART = re.compile(r"(?<![\w.])([A-Za-z][\w+/-]{0,30}(?: wait)?)[ :=]{1,3}(\d{1,6}\.\d{1,6}) ?(m?s)\b")
+_PART = re.compile(r"(?<![\w.])([A-Za-z][\w+/-]{0,30}(?: wait)?)[ :=]{1,5}(\d{1,6}\.\d{1,6})(?: ?(m?s)\b|(?=\s|$))")
+_OF_A_STEP = re.compile(r"fwd|bwd|forward|backward|compute|sync|comm|all_?reduce|step|opt", re.IGNORECASE)
+_LOSS = re.compile(r"(?<![A-Za-z])(?:\w{1,20}_)?loss[ :=]{1,4}(\d{1,9}\.\d{1,9})\b", re.IGNORECASE)
 _DATA = re.compile(r"^(?:data|fetch|load)", re.IGNORECASE)
 _WHOLE = re.compile(r"^(?:step|total|time|iter)", re.IGNORECASE)
 
@@ -40,8 +52,12 @@ class _Rank:
     """How many batches its epochs have, by how often it said so."""
     data_set: tuple[int, int, int] | None = None
     """How many samples, how many batches, and how many samples in a batch."""
+    stated: int | None = None
+    """How many batches it says its samples make."""
     parts: dict[str, list[float]] = field(default_factory=dict)
-    """The seconds of each part of its steps."""
+    """The seconds of each part of its steps, or in another unit that it does not print."""
+    unit: str = ""
+    losses: list[float] = field(default_factory=list)
 
 
 class EachRank:
@@ -56,13 +72,15 @@ class EachRank:
         for line in lines:
             head = _RANK.match(line[:_CHARACTERS])
             if head is not None:
-                self._take(self._ranks.setdefault(int(head["rank"]), _Rank()), line[head.end() : _CHARACTERS])
+                number = int(head["rank"] or head["number"])
+                self._take(self._ranks.setdefault(number, _Rank()), line[head.end() : _CHARACTERS])
 
     def findings(self) -> tuple[Finding, ...]:
         """Return what the ranks' own numbers say together."""
         if len(self._ranks) < 2:
             return ()
-        return tuple(found for found in (self._one_waits_for_data(), self._unequal(), self._same_data()) if found is not None)
+        judged = self._one_waits_for_data(), self._unequal(), self._same_data(), self._one_learns_nothing()
+        return tuple(found for found in judged if found is not None)
 
     def _take(self, rank: _Rank, text: str) -> None:
         batch = _BATCH.search(text)
@@ -71,8 +89,14 @@ class EachRank:
         samples, batches, size = _SAMPLES.search(text), _BATCHES.search(text), _SIZE.search(text)
         if samples is not None and batches is not None and size is not None:
             rank.data_set = int(samples[1]), int(batches[1] or batches[2]), int(size[1])
-        parts = _PART.findall(text)
+        stated = _STATED.search(text)
+        rank.stated = int(stated[1]) if stated is not None else rank.stated
+        loss = _LOSS.search(text)
+        if loss is not None:
+            rank.losses.append(float(loss[1]))
+        parts = [part for part in _PART.findall(text) if part[2] or _DATA.match(part[0]) or _OF_A_STEP.search(part[0])]
         if len(parts) > 2 and any(_DATA.match(name) for name, _, _ in parts):
+            rank.unit = " s" if parts[0][2] else ""
             for name, value, unit in parts:
                 rank.parts.setdefault(name.lower(), []).append(float(value) * (1e-3 if unit == "ms" else 1.0))
 
@@ -88,6 +112,7 @@ class EachRank:
         if waits[late] < DATA_SHARE * steps[late] or waits[late] < DATA_TIMES * usual:
             return None
         others = [parts for number, parts in means.items() if number != late]
+        unit = self._ranks[late].unit
         longer = max((min(parts[name] for parts in others) - means[late][name] for name in _others(means)), default=0.0)
         if longer < WAIT_SHARE * (waits[late] - usual):
             return None
@@ -98,11 +123,11 @@ class EachRank:
             title=f"Rank {late} waits for its data, and the others for rank {late}",
             evidence=(
                 Fact(
-                    f"data takes {metric(waits[late])} s of a step of {metric(steps[late])} s on rank {late}",
+                    f"data takes {metric(waits[late])}{unit} of a step of {metric(steps[late])}{unit} on rank {late}",
                     waits[late],
                     "log",
                 ),
-                Fact(f"it takes {metric(usual)} s on the others, whose steps are as long", usual, "log"),
+                Fact(f"it takes {metric(usual)}{unit} on the others, whose steps are as long", usual, "log"),
             ),
             cause="Each step is as slow as its slowest rank: the ranks average their gradients. This one reads from a slower "
             "disk, has fewer workers or cores, or larger samples.",
@@ -119,7 +144,9 @@ class EachRank:
             if len(rank.totals) == 1 and rank.totals.total() >= LINES_MIN
         }
         if len(totals) < 2 or len(totals) < len([rank for rank in self._ranks.values() if rank.totals]):
-            return None
+            totals = {number: rank.stated for number, rank in sorted(self._ranks.items()) if rank.stated is not None}
+            if len(totals) < 2 or len(totals) < len(self._ranks):
+                return None
         if len(set(totals.values())) == 1:
             return None
         few, many = min(totals, key=totals.__getitem__), max(totals, key=totals.__getitem__)
@@ -159,6 +186,39 @@ class EachRank:
             "DataLoader(dataset, batch_size=..., sampler=sampler)  # and sampler.set_epoch(epoch) in each epoch",
             refuted_by=f"The {count(samples)} samples are the rank's own share of the data.",
         )
+
+    def _one_learns_nothing(self) -> Finding | None:
+        """C11: the loss of one rank grows, while those of all others fall."""
+        courses = {number: rank.losses for number, rank in sorted(self._ranks.items()) if len(rank.losses) >= LOSSES_MIN}
+        if len(courses) < RANKS_MIN:
+            return None
+        changes = {number: _change(losses) for number, losses in courses.items()}
+        grown = [number for number, change in changes.items() if change >= GROWS]
+        if len(grown) != 1 or any(change > FALLS for number, change in changes.items() if number not in grown):
+            return None
+        losses = courses[grown[0]]
+        return Finding(
+            id="C11",
+            severity="warning",
+            confidence="likely",
+            title=f"The loss of rank {grown[0]} grows, and those of the others fall",
+            evidence=tuple(
+                Fact(f"rank {number}: from {metric(each[0])} to {metric(each[-1])}", each[-1], "log")
+                for number, each in ((grown[0], losses), *((n, c) for n, c in courses.items() if n != grown[0]))
+            )[:4],
+            cause="The ranks share one model, so the data of this one is another: labels that are numbered or shifted in "
+            "another way, a damaged file, other preparation.",
+            fix=f"# rank {grown[0]}: look at some of its samples and their labels\n"
+            "dist.all_reduce(loss, op=dist.ReduceOp.AVG)  # and log the mean of all ranks: rank 0 hides this",
+            refuted_by="Its data is meant to be of another kind.",
+        )
+
+
+def _change(losses: Sequence[float]) -> float:
+    """Return how many times the mean of the last quarter is that of the first."""
+    quarter = max(1, len(losses) // 4)
+    first = statistics.fmean(losses[:quarter])
+    return statistics.fmean(losses[-quarter:]) / first if first > 0 else 1.0
 
 
 def _means(rank: _Rank) -> dict[str, float]:

@@ -64,6 +64,10 @@ _NAMED = re.compile(r"(?<!\S)(?=\w{1,60}: [-+\d.])")
 _LOSS_VALUE = re.compile(r"(?<=loss) value(?=\s{0,9}[:=])", re.IGNORECASE)
 _ALONE = re.compile(rf"(?<=[:=])\[ {{0,9}}({NUMBER}) {{0,9}}\](?!\w)", re.IGNORECASE)
 """An array of one number, as older versions of Gymnasium have their returns."""
+_OVER_SO_MANY = re.compile(r"(?<=[a-z])\(\d{1,6}\)(?=[\s:=]{1,20}[-+]?\d)")
+"""How many values a mean is over: "mean_return(100) 1.66"."""
+_SUM = re.compile(rf"(?<![\w/.@-])(total)(?=[\s:=]{{1,4}}{NUMBER}(?:\s|$|[,|;]))", re.IGNORECASE)
+"""The sum of the losses beside it."""
 _EPISODE = re.compile(r"(?<![A-Za-z])ep(isodes?|s)?[\s:=#_]{0,9}\[?\d", re.IGNORECASE)
 """A line that counts episodes, or epochs where they are abbreviated."""
 _OF_EPISODE = re.compile(r"(?<![\w/.])(?:(?i:(score|return)s?|ret)|R(?=\s{0,9}[:=]))(?=\s{0,60}[:=]?\s{0,60}[-+]?\.?\d)")
@@ -231,8 +235,12 @@ def _from_text(line: str) -> Printed | None:
         line = _LOSS_VALUE.sub("", line)
     if "=[" in line or ":[" in line:
         line = _ALONE.sub(r"\1", line)
+    if "(" in line:
+        line = _OVER_SO_MANY.sub("", line)
     if "," in line:
         line = with_points(line)
+    if line.count("loss") > 1 and "total" in line:
+        line = _SUM.sub(r"\1_loss", line, count=1)
     line = each_named(_of_episodes(line))
     bar = BAR.search(line) or ENDLESS_BAR.search(line)
     whole = evaluation_of(line)

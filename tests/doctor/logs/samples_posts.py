@@ -42,12 +42,12 @@ POSTS: tuple[tuple[str, str, dict[str, str]], ...] = (
     (
         "thermal_slowdown",
         "        HW Thermal Slowdown               : Active",
-        {"kind": "HW"},
+        {},
     ),
     (
         "thermal_slowdown",
         "GPU 84 C, 1605 MHz, SW Thermal Slowdown: Active, HW Thermal Slowdown: Not Active",
-        {"kind": "SW"},
+        {},
     ),
     (
         "openmp_twice",
@@ -59,6 +59,9 @@ POSTS: tuple[tuple[str, str, dict[str, str]], ...] = (
         "Detected kernel version 4.18.0, which is below the recommended minimum of 5.5.0; this can cause the process to hang.",
         {"version": "4.18.0"},
     ),
+    ("all_in_eval", "0         Modules in train mode", {}),
+    ("pl_no_gpu", "GPU available: False, used: False", {}),
+    ("thermal_slowdown", "gpu1 91C 620MHz thermal_slowdown=Active", {}),
     ("kernel_memory", "Your session crashed after using all available RAM.", {}),
     ("kernel_died", "The kernel for train.ipynb appears to have died. It will restart automatically.", {}),
     ("kernel_died", "[I 12:41:07.119 LabApp] AsyncIOLoopKernelRestarter: restarting kernel (1/5), keep random ports", {}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -50,8 +51,9 @@ def test_a_rank_that_waits_for_its_data_and_lets_the_others_wait(tmp_path: Path)
         timed({0: 0.5, 1: 0.5, 2: 1.2, 3: 0.5}),
         timed({2: 1.025}),
         [line.replace("[rank ", "[worker ") for line in timed(SLOW)],
+        [line.replace("data", "words") for line in timed(SLOW)],
     ],
-    ids=["few lines", "nobody waits", "all alike", "a small share", "hardly longer", "one rank", "no ranks"],
+    ids=["few lines", "nobody waits", "all alike", "a small share", "hardly longer", "one rank", "no ranks", "no data"],
 )
 def test_other_times_say_nothing(tmp_path: Path, lines: list[str]) -> None:
     assert found(tmp_path, lines, "F01") is None
@@ -65,7 +67,10 @@ def counted(totals: dict[int, int], head: str = "[rank{rank}] 2024-03-08 02:10:0
     ]
 
 
-@pytest.mark.parametrize("head", ["[rank{rank}]", "[GPU{rank}]", "Rank {rank}:", "12:03:01 [rank {rank}]", "rank={rank} |"])
+@pytest.mark.parametrize(
+    "head",
+    ["[rank{rank}]", "[GPU{rank}]", "Rank {rank}:", "12:03:01 [rank {rank}]", "rank={rank} |", "[{rank}]", "rank {rank}"],
+)
 def test_ranks_with_different_numbers_of_batches(tmp_path: Path, head: str) -> None:
     finding = found(tmp_path, counted({0: 3126, 1: 3121}, head), "C07")
     assert finding is not None
@@ -116,3 +121,49 @@ def test_what_torchrun_says_of_every_run_comes_last(tmp_path: Path) -> None:
     log = tmp_path / "train.log"
     log.write_text("\n".join([threads, *sets(50000, 391)]) + "\n")
     assert [item.id for item in explain_logs([str(log)])[0]] == ["C05", "D04"]
+
+
+def test_parts_of_steps_may_have_no_unit(tmp_path: Path) -> None:
+    finding = found(tmp_path, [re.sub(r"(?<=\d)s\b", "", line) for line in timed(SLOW)], "F01")
+    assert finding is not None
+    assert "1.025 of a step of 1.309 on rank 2" in finding.evidence[0].text
+
+
+def test_ranks_that_state_how_many_batches_their_samples_make(tmp_path: Path) -> None:
+    line = "[pod/spk-0/trainer] 2025-06-03T07:09:58Z rank={rank} shard {rank}: {samples} utterances, {batches} batches of 52"
+    lines = [line.format(rank=rank, samples=11310 - 51 * (rank == 2), batches=218 - (rank == 2)) for rank in range(4)]
+    finding = found(tmp_path, lines, "C07")
+    assert finding is not None
+    assert finding.title == "Rank 2 has 217 batches in an epoch, rank 0 has 218"
+    assert found(tmp_path, lines[:2], "C07") is None
+    assert found(tmp_path, [*lines, "rank=4 step 20 loss 1.0"], "C07") is None, "one rank has not said it"
+
+
+def losses(courses: dict[int, float], lines: int = 12) -> list[str]:
+    return [f"[rank {rank}] step {at * 20:4d} loss {2.3 * by**at:.4f}" for at in range(lines) for rank, by in courses.items()]
+
+
+FALL = {0: 0.95, 1: 0.95, 2: 1.03, 3: 0.95}
+
+
+def test_a_rank_whose_loss_grows_while_those_of_the_others_fall(tmp_path: Path) -> None:
+    finding = found(tmp_path, losses(FALL), "C11")
+    assert finding is not None
+    assert (finding.severity, finding.confidence) == ("warning", "likely")
+    assert finding.title == "The loss of rank 2 grows, and those of the others fall"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        losses(FALL, 7),
+        losses({**FALL, 2: 1.0}),
+        losses({**FALL, 3: 1.03}),
+        losses({**FALL, 3: 0.999}),
+        losses({0: 0.95, 2: 1.03}),
+        losses(dict.fromkeys(range(4), 1.03)),
+    ],
+    ids=["few", "stays", "two of them", "another stays", "two ranks", "all of them"],
+)
+def test_other_losses_say_nothing(tmp_path: Path, lines: list[str]) -> None:
+    assert found(tmp_path, lines, "C11") is None

@@ -62,7 +62,7 @@ ON_OTHER_MACHINES = ("nan_loss", "pl_notebook", "dp_imbalance", "thermal_slowdow
 unlike this scene."""
 OF_EVERY_RUN = ("omp1", "launch_deprecated")
 """Launchers print these whatever they start: no finding of a watched run."""
-WITHOUT_A_GPU = ("no_accelerator", "pin_no_accel", "cpu_build")
+WITHOUT_A_GPU = ("no_accelerator", "pin_no_accel", "cpu_build", "pl_no_gpu")
 """On virtual GPUs, as in this scene, everybody knows that there is no real one."""
 REMARKS = [(name, line) for name, line, _ in MATCHING if (row := pattern_of(name, line)) is not None and row[0].kind == HINT]
 

@@ -525,6 +525,11 @@ def joined(second):
     return ddp(second, each=lambda number, step: {"loader": {"length": 327 if number else 338, "iterations": 2}})
 
 
+def within_join(second):
+    """Unequal lengths within Join, in the first epoch."""
+    return ddp(second, each=lambda number, step: {"loader": {"length": 327 if number else 338}, "ddp": {"joins": True}})
+
+
 def every_rank_waits(second):
     """All of them wait at the same line (for a slow file system): no other path."""
     return ddp(
@@ -661,6 +666,7 @@ LOOK_ALIKES = (
     ("C06", "no shuffle", validation_order, 12),
     ("C06", "another seed", shuffled_by_seed, 12),
     ("C07", "Join", joined, 12),
+    ("C07", "Join in the first epoch", within_join, 12),
     ("C08", "all at one line", every_rank_waits, 30),
     ("C08", "rank 0 evaluates the module", rank_0_evaluates, 30),
     ("C08", "counts on their way", counts_on_their_way, 30),

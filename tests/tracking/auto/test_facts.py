@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gputop.cli import runs as commands
+from gputop.facts.parallel import Ddp
 from gputop.cli.output import once as once_report
 from gputop.cli.stored.show import show_lines
 from gputop.selftest import trial
 from gputop.snapshot import Host, Rank, Run, Snapshot
 from gputop.tracking.auto.losses.user_code import UserCode
 from gputop.tracking.auto.readings.batches import Called
+from gputop.tracking.auto.readings.ddp import ddp_fact
 from gputop.tracking.auto.readings.gpu import EVERY_S, EVERY_STEPS, PAIRS_MAX, Clock, Timetable, next_timed
 from gputop.tracking.auto.readings.loader import Feed
 from gputop.tracking.auto.readings.parallel import place_of
@@ -115,6 +117,7 @@ def test_ddp_as_it_should_be(home: Home) -> None:
         assert (ddp["backend"], ddp["world_size"], ddp["device_ids"]) == ("gloo", 2, [])
         assert (ddp["replaced_parameters"], ddp["parameter_device"], ddp["parameter_dtype"]) == (0, "cpu", "float32")
         assert (ddp["find_unused_parameters"], ddp["static_graph"], ddp["has_sync_bn"]) == (False, False, False)
+        assert ddp["joins"] is False
         assert ddp["forward_s"] > 0
         assert ddp["communication_s"] > 0
         assert facts["process_group"]["collectives"] == {"all_reduce": 1, "barrier": 1}
@@ -855,3 +858,10 @@ print(json.dumps(rows))
     assert called.items() <= rows.items()
     assert {step for step, *_ in facts["parameters"]["recent"]} <= set(rows)
     assert set(called) <= set(series(home)["phase/forward"]), "so that they meet their times"
+
+
+def test_ddp_within_join_says_so() -> None:
+    module = SimpleNamespace(_join_config=SimpleNamespace(enable=True), _get_ddp_logging_data=dict)
+    assert Ddp(ddp_fact(module)).joins is True
+    del module._join_config
+    assert Ddp(ddp_fact(module)).joins is None

@@ -39,6 +39,12 @@ LINES: list[tuple[str, dict[str, float], dict[str, Any]]] = [
         {"loss": 2.5427, "acc_percent": 24.51, "val_loss": 3.5914, "val_char_acc_percent": 3.19},
         {"epoch": 1},
     ),
+    (
+        "step 100 | mel_loss 2.347 | dur_loss 0.587 | total 2.933 | 6.98 it/s",
+        {"mel_loss": 2.347, "dur_loss": 0.587, "total_loss": 2.933},
+        {"step": 100},
+    ),
+    ("episode 400 eps 0.71 mean_return(100) 1.66 len 74", {"mean_return": 1.66}, {}),
     ("epoch 3 triplet: 0.213", {"triplet": 0.213}, {"epoch": 3.0}),
     ("global_step 15 recon 0.4012", {"recon": 0.4012}, {"step": 15}),
     ("epoch 3: objective = 12.5, huber: 0.3", {"objective": 12.5, "huber": 0.3}, {"epoch": 3}),

@@ -74,6 +74,8 @@ REFUTED_BY = {
     "thermal_slowdown": "The clock is as high as before, and the steps take no longer.",
     "nvml_mismatch": "/proc/driver/nvidia/version and the version of libnvidia-ml.so.1 are the same.",
     "nvml_unknown": "nvidia-smi works in the container, in the same shell.",
+    "all_in_eval": "on_train_start, or the script, calls train() later; or the whole model is frozen.",
+    "pl_no_gpu": "Training on the CPU is intended.",
     "old_kernel": "The steps advance.",
     "omp1": "The main process does almost no work on the CPU: workers prepare all data.",
     "oom_xla": "The same allocation works in a fresh process, with nothing else on the GPU.",

@@ -47,18 +47,21 @@ PATTERNS: tuple[Pattern, ...] = (
         "# install the CUDA build that pytorch.org's selector names for this driver: gputop doctor --before says which",
         confidence="likely",
     ),
-    hint(
-        "thermal_slowdown",
-        "I01",
-        "Thermal Slowdown",
-        # nvidia-smi -q -d PERFORMANCE, and what people print of it.
-        r"(?P<kind>HW|SW) Thermal Slowdown\s{0,40}: ?Active\b",
-        "The GPU slows itself down because it is too hot",
-        "Its clock falls as far as it must to stay below the limit of its temperature: dust, a blocked fan, a closed case, a "
-        "hot room.",
-        "nvidia-smi -q -d TEMPERATURE,PERFORMANCE,CLOCK  # temperature, limit, and the clock it has left\n"
-        "sudo nvidia-smi -pl 100  # less power (in W) is cooler, and often hardly slower",
-        confidence="likely",
+    *(
+        hint(
+            "thermal_slowdown",
+            "I01",
+            key,
+            # nvidia-smi -q -d PERFORMANCE, and what people print of it.
+            r"(?i)thermal[_ ]slowdown\s{0,40}[:=] ?Active\b",
+            "The GPU slows itself down because it is too hot",
+            "Its clock falls as far as it must to stay below the limit of its temperature: dust, a blocked fan, a closed case, "
+            "a hot room.",
+            "nvidia-smi -q -d TEMPERATURE,PERFORMANCE,CLOCK  # temperature, limit, and the clock it has left\n"
+            "sudo nvidia-smi -pl 100  # less power (in W) is cooler, and often hardly slower",
+            confidence="likely",
+        )
+        for key in ("Thermal Slowdown", "thermal_slowdown")
     ),
     failure(
         "no_driver",

@@ -48,6 +48,28 @@ PATTERNS: tuple[Pattern, ...] = (
         severity="info",
     ),
     hint(
+        "all_in_eval",
+        "J07",
+        "Modules in train mode",
+        r"^\s{0,20}0\s{1,20}Modules in train mode",
+        "All modules are in evaluation mode when the training starts",
+        "Since 2.2, Lightning leaves each module in the mode that it finds: dropout drops nothing, and BatchNorm keeps old "
+        "statistics. from_pretrained returns a model in evaluation mode, and some script called eval().",
+        "model.train()  # before fit, or in on_train_start; what is frozen on purpose may stay in eval()",
+        confidence="likely",
+    ),
+    hint(
+        "pl_no_gpu",
+        "A12",
+        "GPU available: False",
+        r"^(?:.{0,40}\s)?GPU available: False, (?:used|using): False",
+        "Lightning sees no GPU, and trains on the CPU",
+        "torch finds no GPU in this process: a build without CUDA, a driver that is too old, or a container, job or mask "
+        "without one.",
+        "gputop doctor --before  # on that machine: says why torch sees none",
+        confidence="possible",
+    ),
+    hint(
         "old_kernel",
         None,
         "below the recommended minimum of 5.5.0",

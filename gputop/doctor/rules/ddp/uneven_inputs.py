@@ -22,7 +22,7 @@ def uneven_inputs(evidence: Evidence, group: RankGroup) -> Judgement:
     if run is None or tracked.world(group) < 2:
         return None
     found = _uneven(group, run)
-    return None if found is None or divides_models(run.ranks) else found
+    return None if found is None or divides_models(run.ranks) or any(map(_joins, run.ranks)) else found
 
 
 C07 = Rule(
@@ -32,10 +32,13 @@ C07 = Rule(
     title="Ranks have unequal numbers of batches",
     severities=("error",),
     confidences=("certain", "likely"),
-    needs=("journal: loader, stalled",),
+    needs=("journal: loader, stalled, ddp",),
     window_s=3.0,
     every_s=EVERY_SNAPSHOT,
-    threshold=("the loaders' lengths differ in the first epoch (likely), or ranks wait after another rank has run out of data"),
+    threshold=(
+        "the loaders' lengths differ in the first epoch (likely), or ranks wait after another rank has run out of data; not if "
+        "DDP runs within Join"
+    ),
     hides=("G01", "G03", "G04", "C08", "F01", "F03"),
     mechanism=(
         "Each step averages gradients over all ranks. A rank that has batches left waits forever for ranks that have none."
@@ -47,6 +50,11 @@ C07 = Rule(
     fix="Use drop_last=True or a sampler that pads, agree on the smallest number of steps, or use Join.",
     judge=uneven_inputs,
 )
+
+
+def _joins(rank: Rank) -> bool:
+    fact = facts_of(rank).ddp
+    return fact is not None and bool(fact.joins)
 
 
 def _uneven(group: RankGroup, run: Run) -> Suspicion | None:

@@ -42,6 +42,8 @@ from gputop.snapshot import AUTOMATIC_PREFIX, Rank, own_or_automatic
 
 ZERO_RATE_STEPS = 50
 """A schedule may end at 0 with the last step of a run, but this many steps at 0 are a mistake."""
+ZERO_RATE_PRINTS = 12
+"""So many are if only some steps are printed (our choice)."""
 SAME_VALUES = 100
 REDRAWN_TIMES = 3
 """A progress bar repeats a loss until the script sets the next one. A stretch this many times as long as the longest such one
@@ -115,7 +117,8 @@ J03 = Rule(
     ),
     every_s=RARELY_S,
     threshold=(
-        f"every learning rate is below {VANISHED_RATE:g} for {ZERO_RATE_STEPS} steps (certain)",
+        f"every learning rate is below {VANISHED_RATE:g} for {ZERO_RATE_STEPS} steps (certain), or {ZERO_RATE_PRINTS} "
+        "printed values (possible)",
         f"{SAME_VALUES} losses are equal to the last digit (likely); 0 does not count if the loss was below {CONVERGED:.0%} of "
         "its initial value before",
         f"printed values may be rounded: then both are only possible (and {REDRAWN_TIMES} times as many losses as were ever "
@@ -158,7 +161,9 @@ def _no_rate(evidence: Evidence, group: RankGroup, rank: Rank) -> Judgement:
     automatic = (metric.removeprefix(AUTOMATIC_PREFIX) for metric in rank.metrics)
     names = sorted({own_or_automatic(item, rank.metrics) for item in automatic if _RATE.search(item)})
     rates = [evidence.series(logged.run_id(group), rank.rank, name).values[-ZERO_RATE_STEPS:] for name in names]
-    if not rates or any(len(values) < ZERO_RATE_STEPS or max(map(abs, values)) > VANISHED_RATE for values in rates):
+    # What is printed is one of many steps.
+    least = ZERO_RATE_PRINTS if logged.is_printed(group) else ZERO_RATE_STEPS
+    if not rates or any(len(values) < least or max(map(abs, values)) > VANISHED_RATE for values in rates):
         return None
     series = evidence.series(logged.run_id(group), rank.rank, names[0])
     last = next((point for point in reversed(series) if abs(point.value) > VANISHED_RATE), None)

@@ -331,10 +331,10 @@ def _parts(metric: str, stretches: list[Stretch]) -> _Course | None:
         seconds = tuple(means)
         if sum(seconds) * (end - begin) / PARTS < _span_needed(seconds):
             return None
-    elif sum(item.count for item in kept) < VALUES_FEW:
-        return None
     else:
         seconds = tuple(1.0 / mean for mean in means)
+        if sum(item.count for item in kept) < VALUES_FEW and seconds[-1] < MUCH_SLOWER * seconds[0]:
+            return None
     if not all(0.0 < value < math.inf for value in seconds):
         return None
     few = metric != "step_s" and sum(item.count for item in kept) < VALUES_MIN

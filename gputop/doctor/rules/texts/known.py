@@ -43,6 +43,7 @@ _REMARKS = frozenset(
     {
         *(
             "acc_p2p",
+            "all_in_eval",
             "barrier_guess",
             "cpu_build",
             "dp_gather_scalar",
@@ -52,12 +53,12 @@ _REMARKS = frozenset(
             "no_accelerator",
             "pin_no_accel",
         ),
-        *("pl_gpu_unused", "pl_workers", "rdzv_address", "rnn_flat", "too_many_workers"),
+        *("pl_gpu_unused", "pl_no_gpu", "pl_workers", "rdzv_address", "rnn_flat", "too_many_workers"),
     }
 )
 """Remarks that no other rule reads without a journal: of a live run, they state what they state of its log, but are only
 possible. What a launcher prints for every run (``omp1``) is left to the logs."""
-_MISS_A_GPU = frozenset({"cpu_build", "no_accelerator", "pin_no_accel"})
+_MISS_A_GPU = frozenset({"cpu_build", "no_accelerator", "pin_no_accel", "pl_no_gpu"})
 """Of these, what says nothing on a machine without a GPU, where a run stands on virtual ones."""
 _JUDGED_WHILE_ALIVE = frozenset({"coll_mismatch", "oom_other_proc"})
 

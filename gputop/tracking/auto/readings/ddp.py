@@ -223,6 +223,7 @@ def ddp_fact(module: Any) -> dict[str, Any]:
         unused_parameter_bytes=unused,
         has_sync_bn=_flag(synced),
         static_graph=_flag(getattr(module, "static_graph", None)),
+        joins=_flag(getattr(getattr(module, "_join_config", None), "enable", None)),
         iteration=said.get("iteration"),
         forward_s=_seconds(said.get("avg_forward_compute_time")),
         backward_s=_seconds(said.get("avg_backward_compute_time")),

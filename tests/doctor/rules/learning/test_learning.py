@@ -329,6 +329,14 @@ def test_a_loss_that_hardly_moves_in_few_epochs(tmp_path: Path, spread: float, e
     assert (("J03", "possible") in by_epochs(tmp_path, stays, stays, epochs=epochs)) is found
 
 
+@pytest.mark.parametrize(("rate", "lines", "found"), [(0.0, 12, True), (0.0, 11, False), (2e-5, 20, False)])
+def test_a_rate_of_zero_in_what_a_trainer_prints(tmp_path: Path, rate: float, lines: int, found: bool) -> None:
+    log = tmp_path / "train.log"
+    printed = [{"loss": 1.1 + at % 5 * 0.002, "learning_rate": rate, "epoch": round(at * 0.05, 2)} for at in range(lines)]
+    log.write_text("".join(f"{line}\n" for line in printed))
+    assert any(item.title.startswith("The learning rate is 0") for item in explain_logs([str(log)])[0]) is found
+
+
 def test_a_part_of_a_model_that_is_trained_in_evaluation_mode_is_possible() -> None:
     (finding,) = (item for item in play(in_part(10, 11), 40)[-1] if item.id == "J07")
     assert (finding.severity, finding.confidence) == ("warning", "possible")

@@ -124,6 +124,12 @@ def test_epochs_that_take_longer_and_longer_by_their_own_times(tmp_path: Path, l
     assert told(tmp_path, lines) == found
 
 
+@pytest.mark.parametrize(("number", "by", "found"), [(24, 0.4, ["E10"]), (24, 0.05, []), (12, 0.4, [])])
+def test_few_times_of_steps_are_enough_if_they_grow_much(tmp_path: Path, number: int, by: float, found: list[str]) -> None:
+    lines = [f"iter {200 * at:5d}  loss {2.8 - at * 0.02:.4f}  {212 * (1 + by * at):.1f} ms/iter" for at in range(number)]
+    assert told(tmp_path, lines) == found
+
+
 @pytest.mark.parametrize(
     ("line", "took"),
     [
