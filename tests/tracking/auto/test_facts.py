@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gputop.cli import runs as commands
-from gputop.facts.parallel import Ddp
 from gputop.cli.output import once as once_report
 from gputop.cli.stored.show import show_lines
+from gputop.facts.parallel import Ddp
 from gputop.selftest import trial
 from gputop.snapshot import Host, Rank, Run, Snapshot
 from gputop.tracking.auto.losses.user_code import UserCode
@@ -861,7 +861,11 @@ print(json.dumps(rows))
 
 
 def test_ddp_within_join_says_so() -> None:
-    module = SimpleNamespace(_join_config=SimpleNamespace(enable=True), _get_ddp_logging_data=dict)
+    class Joined:
+        _join_config = SimpleNamespace(enable=True)
+        _get_ddp_logging_data = dict
+
+    module = Joined()
     assert Ddp(ddp_fact(module)).joins is True
-    del module._join_config
+    del Joined._join_config
     assert Ddp(ddp_fact(module)).joins is None

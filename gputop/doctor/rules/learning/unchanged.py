@@ -118,7 +118,7 @@ J03 = Rule(
     every_s=RARELY_S,
     threshold=(
         f"every learning rate is below {VANISHED_RATE:g} for {ZERO_RATE_STEPS} steps (certain), or {ZERO_RATE_PRINTS} "
-        "printed values (possible)",
+        f"that Transformers' Trainer prints, while the loss stays within {BAND:.0%} (possible)",
         f"{SAME_VALUES} losses are equal to the last digit (likely); 0 does not count if the loss was below {CONVERGED:.0%} of "
         "its initial value before",
         f"printed values may be rounded: then both are only possible (and {REDRAWN_TIMES} times as many losses as were ever "
@@ -161,9 +161,11 @@ def _no_rate(evidence: Evidence, group: RankGroup, rank: Rank) -> Judgement:
     automatic = (metric.removeprefix(AUTOMATIC_PREFIX) for metric in rank.metrics)
     names = sorted({own_or_automatic(item, rank.metrics) for item in automatic if _RATE.search(item)})
     rates = [evidence.series(logged.run_id(group), rank.rank, name).values[-ZERO_RATE_STEPS:] for name in names]
-    # What is printed is one of many steps.
-    least = ZERO_RATE_PRINTS if logged.is_printed(group) else ZERO_RATE_STEPS
+    # What Transformers' Trainer prints is one of many steps, and not rounded.
+    least = ZERO_RATE_PRINTS if logged.is_printed(group) and names == ["learning_rate"] else ZERO_RATE_STEPS
     if not rates or any(len(values) < least or max(map(abs, values)) > VANISHED_RATE for values in rates):
+        return None
+    if len(rates[0]) < ZERO_RATE_STEPS and _moves(evidence, group):
         return None
     series = evidence.series(logged.run_id(group), rank.rank, names[0])
     last = next((point for point in reversed(series) if abs(point.value) > VANISHED_RATE), None)
@@ -181,6 +183,17 @@ def _no_rate(evidence: Evidence, group: RankGroup, rank: Rank) -> Judgement:
     # A printed rate may be rounded to 0.
     sure: Confidence = "possible" if logged.is_printed(group) else "certain"
     return Suspicion(_finding(group, "error", sure, f"The learning rate is {now} {since}", facts, cause, fix))
+
+
+def _moves(evidence: Evidence, group: RankGroup) -> bool:
+    """Return whether the training loss has changed since the beginning: then a rate of 0 is a small one that was rounded."""
+    found = only_loss(evidence, group)
+    values = evidence.series(logged.run_id(group), found[0].rank, found[1]).values if found is not None else ()
+    quarter = len(values) // 4
+    if quarter == 0:
+        return True
+    first, now = units.mean(values[:quarter]), units.mean(values[-quarter:])
+    return not abs(now - first) <= BAND * abs(first)
 
 
 def _same(evidence: Evidence, group: RankGroup, rank: Rank, name: str, series: PointSeries) -> Judgement:

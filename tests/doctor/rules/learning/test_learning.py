@@ -329,10 +329,16 @@ def test_a_loss_that_hardly_moves_in_few_epochs(tmp_path: Path, spread: float, e
     assert (("J03", "possible") in by_epochs(tmp_path, stays, stays, epochs=epochs)) is found
 
 
-@pytest.mark.parametrize(("rate", "lines", "found"), [(0.0, 12, True), (0.0, 11, False), (2e-5, 20, False)])
-def test_a_rate_of_zero_in_what_a_trainer_prints(tmp_path: Path, rate: float, lines: int, found: bool) -> None:
+@pytest.mark.parametrize(
+    ("rate", "lines", "falls", "found"),
+    [(0.0, 12, 0.0, True), (0.0, 11, 0.0, False), (2e-5, 20, 0.0, False), (0.0, 20, 0.02, False)],
+    ids=["0", "few lines", "not 0", "the loss falls"],
+)
+def test_a_rate_of_zero_in_what_a_trainer_prints(tmp_path: Path, rate: float, lines: int, falls: float, found: bool) -> None:
     log = tmp_path / "train.log"
-    printed = [{"loss": 1.1 + at % 5 * 0.002, "learning_rate": rate, "epoch": round(at * 0.05, 2)} for at in range(lines)]
+    printed = [
+        {"loss": 1.1 + at % 5 * 0.002 - falls * at, "learning_rate": rate, "epoch": round(at * 0.05, 2)} for at in range(lines)
+    ]
     log.write_text("".join(f"{line}\n" for line in printed))
     assert any(item.title.startswith("The learning rate is 0") for item in explain_logs([str(log)])[0]) is found
 
