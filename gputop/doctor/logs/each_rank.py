@@ -24,6 +24,8 @@ WAIT_SHARE = 0.5
 LOSSES_MIN, RANKS_MIN, GROWS, FALLS = 8, 3, 1.1, 0.9
 """From so many losses of at least so many ranks: the last quarter is so many times the first where a loss grows, and where it
 falls (our choice)."""
+KEPT = 4096
+"""So many values of each kind are kept of a rank, whatever the length of the log."""
 _CHARACTERS = 600
 _RANK = re.compile(
     r"^(?:\[[^\]\s]{1,60}/[^\]\s]{1,60}\]\s)?(?:[\d:.,TZ /-]{4,30}\s)?"
@@ -93,12 +95,12 @@ class EachRank:
         rank.stated = int(stated[1]) if stated is not None else rank.stated
         loss = _LOSS.search(text)
         if loss is not None:
-            rank.losses.append(float(loss[1]))
+            _keep(rank.losses, float(loss[1]))
         parts = [part for part in _PART.findall(text) if part[2] or _DATA.match(part[0]) or _OF_A_STEP.search(part[0])]
         if len(parts) > 2 and any(_DATA.match(name) for name, _, _ in parts):
             rank.unit = " s" if parts[0][2] else ""
             for name, value, unit in parts:
-                rank.parts.setdefault(name.lower(), []).append(float(value) * (1e-3 if unit == "ms" else 1.0))
+                _keep(rank.parts.setdefault(name.lower(), []), float(value) * (1e-3 if unit == "ms" else 1.0))
 
     def _one_waits_for_data(self) -> Finding | None:
         """F01: the data of one rank takes long, and the others wait for it in another part of their steps."""
@@ -212,6 +214,13 @@ class EachRank:
             "dist.all_reduce(loss, op=dist.ReduceOp.AVG)  # and log the mean of all ranks: rank 0 hides this",
             refuted_by="Its data is meant to be of another kind.",
         )
+
+
+def _keep(values: list[float], value: float) -> None:
+    """Add a value, and drop every second one before it if there are too many."""
+    values.append(value)
+    if len(values) > KEPT:
+        del values[1:-1:2]
 
 
 def _change(losses: Sequence[float]) -> float:

@@ -10,7 +10,7 @@ import pytest
 
 from gputop.cli.doctor.logs import explain_logs
 from gputop.doctor.findings.finding import Finding
-from gputop.doctor.logs.each_rank import LINES_MIN
+from gputop.doctor.logs.each_rank import KEPT, LINES_MIN, EachRank
 from gputop.units import count
 
 
@@ -114,6 +114,12 @@ def test_ranks_that_each_go_through_all_of_the_data(tmp_path: Path) -> None:
 )
 def test_ranks_with_a_share_of_the_data(tmp_path: Path, lines: list[str]) -> None:
     assert found(tmp_path, lines, "C05") is None
+
+
+def test_a_long_log_takes_no_more_memory() -> None:
+    ranks = EachRank()
+    ranks.read(line for _ in range(3) for line in losses(FALL, KEPT))
+    assert all(KEPT / 2 <= len(rank.losses) <= KEPT for rank in ranks._ranks.values())
 
 
 def test_what_torchrun_says_of_every_run_comes_last(tmp_path: Path) -> None:
