@@ -15,8 +15,21 @@ from pathlib import Path
 WANTED = b"gputop-wanted"
 """The words of the other side if it has a Python and no gputop: it now waits for ``message``."""
 NOT_NEEDED = (
-    *("_demos", "adapters", "cli/across", "cli/launching", "cli/live", "cli/stored", "doctor/preflight", "doctor/rules"),
-    *("export", "filters", "history", "hosts", "joined", "over_hosts", "selftest", "tracking/auto", "tracking/site", "tui"),
+    *("_demos", "adapters", "cli/across", "cli/launching", "cli/live", "cli/stored", "doctor/preflight"),
+    *(
+        "cli/doctor",
+        "doctor/rules",
+        "export",
+        "filters",
+        "history",
+        "hosts",
+        "joined",
+        "over_hosts",
+        "selftest",
+        "tracking/auto",
+        "tracking/site",
+        "tui",
+    ),
 )
 """Packages and modules that neither ``gputop agent`` nor ``gputop --once --json`` loads."""
 SIZE_DIGITS = 10
@@ -77,7 +90,7 @@ def message() -> bytes:
 
     package = Path(__file__).resolve().parents[1]
     target = io.BytesIO()
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for path in sorted(package.rglob("*.py")):
             place = path.relative_to(package).as_posix()
             if not f"{place}/".startswith(tuple(f"{name}/" for name in NOT_NEEDED)):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from gputop.doctor.logs.each_rank import EachRank
+from gputop.doctor.logs.meaning.each_rank import EachRank
 from gputop.snapshot import Points, Rank, Run
 from gputop.terminal_text import strip_escapes
 from gputop.tracking.printed import rates

@@ -10,7 +10,7 @@ import pytest
 
 from gputop.cli.doctor.logs import explain_logs
 from gputop.doctor.findings.finding import Finding
-from gputop.doctor.logs.each_rank import KEPT, LINES_MIN, EachRank
+from gputop.doctor.logs.meaning.each_rank import KEPT, LINES_MIN, EachRank
 from gputop.units import count
 
 
