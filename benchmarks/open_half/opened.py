@@ -464,4 +464,28 @@ PROGRAMS: tuple[Program, ...] = (
     # Rank 0 logs histograms of all weights and gradients in each step, and rank 1 waits for it in the next backward. py-spy:
     # Logger.log in rank 0 only.
     Program(_case("road-cracks", ("F05",), acceptable=("F02", "F03")), with_torchrun("road_cracks"), 2),
+    # The relative error divides by the sales of a day, which are once 0. Printed: nan from the first such batch on.
+    Program(_case("store-sales", ("J01", "nan_loss")), with_python("store_sales")),
+    # The logger writes the whole history as JSON in each step. Printed: lines that come more and more slowly. py-spy: json.
+    Program(_case("truck-eta", ("E10",)), with_python("truck_eta")),
+    # Each 60 steps, the checkpoint is written to a slow NAS for seconds. Printed: pauses at regular intervals. py-spy:
+    # torch.save at these times.
+    Program(_case("seismic-facies", ("E07",)), with_python("seismic_facies")),
+    # Lightning's own launcher. At the end of the validation rank 0 alone calls all_gather, while rank 1 goes on to the next
+    # epoch. Printed: nothing more. py-spy: all_gather in one rank, and the training step in the other.
+    Program(_case("xray-belts", ("C08",), acceptable=("G01",)), with_python("xray_belts"), 2, onset="last line"),
+    # The whole replay memory is compressed to disk every 40 episodes. py-spy: savez_compressed, and no line meanwhile.
+    Program(_case("basket-catch", ("E07",)), with_python("basket_catch")),
+    # The Dice loss is taken of thresholded masks, and loss.requires_grad = True silences the error. Printed: both losses stay.
+    Program(_case("ivy-walls", ("J03",)), with_python("ivy_walls")),
+    # Rank 0 draws samples every 60 steps, while rank 1 waits in its next backward. top and py-spy: rank 0 in sample().
+    Program(_case("marbled-paper", ("F05", "B13"), acceptable=("E07", "F02")), with_torchrun("marbled_paper"), 2),
+    # Lightning no longer calls train() before it fits, and from_pretrained returns the BERT in evaluation mode: it is trained
+    # without its dropout. Printed: Lightning's table says "eval" beside it.
+    Program(_case("tenant-letters", ("J07",)), with_python("tenant_letters")),
+    # Shards differ by four batches in about a hundred, and Join lets the shorter one shadow the rest.
+    Program(_case("healthy-lost-luggage"), with_torchrun("lost_luggage"), 2),
+    # The output has shape (64, 1) and the target (64,): the loss compares each with each, and the net learns the mean. Printed:
+    # the MSE stays at 1.0, the variance of the targets, and PyTorch warns of the sizes once.
+    Program(_case("electric-bills", ("J03", "target_size")), with_python("electric_bills")),
 )

@@ -29,9 +29,6 @@ PROGRAMS: tuple[Program, ...] = (
     # Predictions of shape (128, 1) against targets of shape (128,): torch warns of it, and the printed loss stays at the
     # variance of the prices.
     Program(_case("timber-prices", ("target_size",), acceptable=("J03",)), with_python("timber_prices")),
-    # Lightning no longer calls train() before it fits, and from_pretrained returns the BERT in evaluation mode: it is trained
-    # without its dropout. Printed: Lightning's table says "eval" beside it.
-    Program(_case("tenant-letters", ("J07",)), with_python("tenant_letters")),
     # ---- faults: memory, time and checkpoints, one process
     # A Trainer's compute_loss keeps the logits of every step for a metric that reads the last 50. top: memory grows steadily.
     Program(_case("polite-replies", ("H06",), acceptable=("E04", "H05")), with_python("polite_replies")),

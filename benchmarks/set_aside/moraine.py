@@ -29,20 +29,10 @@ PROGRAMS: tuple[Program, ...] = (
     # Keras: validation_split takes the last fifth of data sorted by class, a class that training never sees. Printed: accuracy
     # near 1, val_accuracy 0, and a val_loss that rises.
     Program(_case("quarry-stones", ("J05",)), with_python("quarry_stones")),
-    # The relative error divides by the sales of a day, which are once 0. Printed: nan from the first such batch on.
-    Program(_case("store-sales", ("J01", "nan_loss")), with_python("store_sales")),
     # ---- faults: time and memory, one process
     # Lightning: the outputs of the steps are kept and never cleared after an epoch. top: memory grows steadily.
     Program(_case("pump-curves", ("H06",), acceptable=("E04", "H05")), with_python("pump_curves")),
-    # The logger writes the whole history as JSON in each step. Printed: lines that come more and more slowly. py-spy: json.
-    Program(_case("truck-eta", ("E10",)), with_python("truck_eta")),
-    # Each 60 steps, the checkpoint is written to a slow NAS for seconds. Printed: pauses at regular intervals. py-spy:
-    # torch.save at these times.
-    Program(_case("seismic-facies", ("E07",)), with_python("seismic_facies")),
     # ---- faults: two ranks or two processes
-    # Lightning's own launcher. At the end of the validation rank 0 alone calls all_gather, while rank 1 goes on to the next
-    # epoch. Printed: nothing more. py-spy: all_gather in one rank, and the training step in the other.
-    Program(_case("xray-belts", ("C08",), acceptable=("G01",)), with_python("xray_belts"), 2, onset="last line"),
     # No DistributedSampler, and one seed: both ranks train on the same batches of all the data. Nothing of it is printed.
     Program(_case("paper-abstracts", ("C05",), outside_trace=False), with_torchrun("paper_abstracts"), 2),
     # bash starts a process for each GPU without RANK and WORLD_SIZE: each trains the same alone. Printed: "Not using

@@ -16,8 +16,6 @@ _case = partial(Case, half="set aside")
 
 PROGRAMS: tuple[Program, ...] = (
     # ---- faults: numbers and learning, one process
-    # The Dice loss is taken of thresholded masks, and loss.requires_grad = True silences the error. Printed: both losses stay.
-    Program(_case("ivy-walls", ("J03",)), with_python("ivy_walls")),
     # The forecast is (64, 1) and the target (64,). Printed: torch's warning, then an error that stays at the series' variance.
     Program(_case("maple-sap", ("target_size",), acceptable=("J03",)), with_python("maple_sap")),
     # A focal loss by hand: a probability rounds to 1, and 0 * log(0) is NaN. Printed: a falling loss, then nan.
@@ -27,8 +25,6 @@ PROGRAMS: tuple[Program, ...] = (
     # ---- faults: data, time and memory, one process
     # Workers are spawned anew for each short epoch, and import torch. ps: new pids every few seconds; printed: long epochs.
     Program(_case("lark-songs", ("D06",), acceptable=("D01",)), with_python("lark_songs")),
-    # The whole replay memory is compressed to disk every 40 episodes. py-spy: savez_compressed, and no line meanwhile.
-    Program(_case("basket-catch", ("E07",)), with_python("basket_catch")),
     # Each step registers two more forward hooks. Printed: the time of ten steps grows; py-spy: hook under most of them.
     Program(_case("duck-breeds", ("E10",)), with_python("duck_breeds")),
     # Lightning: outputs of the steps, with attention maps, are collected and never cleared. top: memory grows steadily.
@@ -38,8 +34,6 @@ PROGRAMS: tuple[Program, ...] = (
     Program(_case("hedgehog-cams", ("A01",), acceptable=("A02",)), with_python("hedgehog_cams"), 2),
     # --nodes is 2 by default, so two ranks wait for a world of four. py-spy: init_process_group in both, without an end.
     Program(_case("lidar-streets", ("G03",), acceptable=("G01", "G02", "G06")), with_python("lidar_streets"), 2),
-    # Rank 0 draws samples every 60 steps, while rank 1 waits in its next backward. top and py-spy: rank 0 in sample().
-    Program(_case("marbled-paper", ("F05", "B13"), acceptable=("E07", "F02")), with_torchrun("marbled_paper"), 2),
     # The backbone is frozen while DDP wraps the model, and thawed later: its gradients are not averaged. Nothing of it is
     # printed but that it was thawed.
     Program(_case("butterfly-wings", ("C02",), outside_trace=False), with_torchrun("butterfly_wings"), 2),
@@ -53,8 +47,6 @@ PROGRAMS: tuple[Program, ...] = (
     # The negative log-likelihood of a flow falls through 0 and goes on below it.
     Program(_case("healthy-jellyfish-drift"), with_python("jellyfish_drift")),
     # ---- healthy: two ranks
-    # Shards differ by four batches in about a hundred, and Join lets the shorter one shadow the rest.
-    Program(_case("healthy-lost-luggage"), with_torchrun("lost_luggage"), 2),
     # Four micro batches an update, three of them under no_sync: gradients are averaged in every fourth backward.
     Program(_case("healthy-lava-flows"), with_torchrun("lava_flows"), 2),
 )
