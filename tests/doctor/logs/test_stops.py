@@ -62,6 +62,10 @@ def test_a_training_that_ends_itself_because_of_its_loss_is_told_why(text: str) 
     [
         "loss is nan, skipping batch 31\n",
         "trial 3: loss is nan, stopping trial\n",
+        "Trial 7 stopped: loss is nan\n",
+        "trial 4: loss is nan, stopping early\n",
+        "fold 2 aborted, the loss is not finite\n",
+        "sweep run 12 terminated: the loss became nan\n",
         "stopping this fold, loss is nan\n",
         "exit code 0: the loss is finite, nan checks are off\n",
         raised("ValueError: Input X contains NaN."),

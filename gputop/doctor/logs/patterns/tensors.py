@@ -18,12 +18,14 @@ _NAN_LOSS = (
 _NOT_FINITE = r"(?:nan|inf(?:inite)?|not finite|non-?finite)"
 _STOPS = r"(?:stopp?(?:ing|ed)|abort(?:ing|ed)|exit(?:ing|ed)|terminat(?:ing|ed)|quitting|halt(?:ing|ed))"
 _ENDED_BY_NAN = (
+    # One of several trainings in the same run may end so, and the run goes on with the next.
+    r"(?i)^(?!.{0,200}\b(?:trial|fold|sweep)\b).{0,200}?(?:"
     # DETR, MAE, timm and the many scripts that began as a copy of one: "Loss is nan, stopping training".
-    rf"(?i)\bloss(?:es)?\b.{{0,60}}\b{_NOT_FINITE}\b.{{0,40}}\b{_STOPS}\b(?! (?:this |the )?(?:trial|batch|fold))"
-    rf"|\b{_STOPS}\b(?! (?:this |the )?(?:trial|batch|fold)).{{0,60}}\bloss\b.{{0,20}}\b{_NOT_FINITE}\b"
+    rf"\bloss(?:es)?\b.{{0,60}}\b{_NOT_FINITE}\b.{{0,40}}\b{_STOPS}\b(?! (?:this |the )?batch)"
+    rf"|\b{_STOPS}\b(?! (?:this |the )?batch).{{0,60}}\bloss\b.{{0,20}}\b{_NOT_FINITE}\b"
     # An exception of the script's own, as Megatron's: "found NaN in local forward loss calculation".
     rf"|^[\w.]{{1,80}}(?:Error|Exception): .{{0,120}}(?:\bloss\b.{{0,60}}\b{_NOT_FINITE}\b|"
-    rf"\bfound {_NOT_FINITE} in (?:local )?(?:forward loss|loss|grad))"
+    rf"\bfound {_NOT_FINITE} in (?:local )?(?:forward loss|loss|grad)))"
 )
 
 _GIB = {"B": 2.0**-30, "KiB": 2.0**-20, "MiB": 2.0**-10, "GiB": 1.0, "TiB": 1024.0}
