@@ -66,8 +66,11 @@ _ALONE = re.compile(rf"(?<=[:=])\[ {{0,9}}({NUMBER}) {{0,9}}\](?!\w)", re.IGNORE
 """An array of one number, as older versions of Gymnasium have their returns."""
 _OVER_SO_MANY = re.compile(r"(?<=[a-z])\(\d{1,6}\)(?=[\s:=]{1,20}[-+]?\d)")
 """How many values a mean is over: "mean_return(100) 1.66"."""
-_SUM = re.compile(rf"(?<![\w/.@-])(total)(?=[\s:=]{{1,4}}{NUMBER}(?:\s|$|[,|;]))", re.IGNORECASE)
-"""The sum of the losses beside it."""
+_SUM = re.compile(
+    rf"(?<![\w/.@-])total(?=[\s:=]{{1,4}}{NUMBER}(?:$|[,|;]|\s(?!(?:m?s|sec|secs|seconds|min|minutes|h)\b)))", re.IGNORECASE
+)
+"""The sum of the losses beside it, if no parts of the time stand before it."""
+_OF_TIME = re.compile(r"(?<![A-Za-z])(?:data|time|load|fwd|bwd|forward|backward)(?![A-Za-z])", re.IGNORECASE)
 _EPISODE = re.compile(r"(?<![A-Za-z])ep(isodes?|s)?[\s:=#_]{0,9}\[?\d", re.IGNORECASE)
 """A line that counts episodes, or epochs where they are abbreviated."""
 _OF_EPISODE = re.compile(r"(?<![\w/.])(?:(?i:(score|return)s?|ret)|R(?=\s{0,9}[:=]))(?=\s{0,60}[:=]?\s{0,60}[-+]?\.?\d)")
@@ -240,7 +243,9 @@ def _from_text(line: str) -> Printed | None:
     if "," in line:
         line = with_points(line)
     if line.count("loss") > 1 and "total" in line:
-        line = _SUM.sub(r"\1_loss", line, count=1)
+        total = _SUM.search(line)
+        if total is not None and _OF_TIME.search(line, 0, total.start()) is None:
+            line = f"{line[: total.end()]}_loss{line[total.end() :]}"
     line = each_named(_of_episodes(line))
     bar = BAR.search(line) or ENDLESS_BAR.search(line)
     whole = evaluation_of(line)
