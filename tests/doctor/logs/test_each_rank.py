@@ -86,8 +86,10 @@ def test_ranks_with_different_numbers_of_batches(tmp_path: Path, head: str) -> N
         counted({0: 3126}),
         [*counted({0: 3126, 1: 3126}), *counted({0: 3121, 1: 3121})],
         counted({0: 3126, 1: 3121}, "{rank}"),
+        sorted(counted({0: 3126, 1: 3121}, "[{rank}]")),
+        [*sorted(counted({3: 3126, 4: 3121}, "[{rank}]")), *counted({0: 3126}, "[rank {rank}]")],
     ],
-    ids=["the same", "few lines", "one rank", "another epoch", "a number alone"],
+    ids=["the same", "few lines", "one rank", "another epoch", "a number alone", "epochs", "epochs of a rank"],
 )
 def test_other_counts_say_nothing(tmp_path: Path, lines: list[str]) -> None:
     assert found(tmp_path, lines, "C07") is None
@@ -119,7 +121,7 @@ def test_ranks_with_a_share_of_the_data(tmp_path: Path, lines: list[str]) -> Non
 def test_a_long_log_takes_no_more_memory() -> None:
     ranks = EachRank()
     ranks.read(line for _ in range(3) for line in losses({0: 1.0, 1: 1.0}, KEPT))
-    assert all(KEPT / 2 <= len(rank.losses) <= KEPT for rank in ranks._ranks.values())
+    assert all(KEPT / 2 <= len(rank.losses) <= KEPT for rank in ranks._named.values())
 
 
 def test_what_torchrun_says_of_every_run_comes_last(tmp_path: Path) -> None:
