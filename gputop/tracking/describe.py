@@ -31,7 +31,7 @@ def describe_model(root: Any, mesh: list[str]) -> dict[str, Any]:
     spread = [name for name in wrappers if name != "OptimizedModule"]
     places = parts.kept(inner, "hf_device_map")
     batch_norm, recurrent, dropout = _layers(root)
-    off = _dropout_off(root) if dropout else 0
+    off = _off_in_training(root, [layer for layer in dropout if not layer.training])
     return Model.filled(
         class_=type(inner).__name__,
         wrapper=spread[0] if spread else (wrappers[0] if wrappers else None),
@@ -45,7 +45,7 @@ def describe_model(root: Any, mesh: list[str]) -> dict[str, Any]:
         hf_device_map=len({str(place) for place in places.values()}) if isinstance(places, Mapping) else None,
         batch_norm=batch_norm,
         recurrent=recurrent,
-        dropout=dropout,
+        dropout=len(dropout),
         **({"dropout_off": off} if off else {}),
         mesh=mesh or next((names for names in map(_mesh_of, parameters[:1]) if names), []),
     )
@@ -67,11 +67,12 @@ def unwrap(root: Any) -> tuple[list[str], Any]:
     return wrappers, inner
 
 
-def _layers(root: Any) -> tuple[dict[str, Any], bool, int]:
-    """Return what the fact says of BatchNorm layers, whether there are recurrent ones, and how many drop values."""
+def _layers(root: Any) -> tuple[dict[str, Any], bool, list[Any]]:
+    """Return what the fact says of BatchNorm layers, whether there are recurrent ones, and those that drop values."""
     kinds: dict[type, frozenset[str]] = {}
-    layers = synced = frozen = dropout = 0
+    layers = synced = frozen = 0
     recurrent = False
+    dropout = []
     for module in parts.modules(root):
         cls = type(module)
         names = kinds.get(cls)
@@ -82,29 +83,25 @@ def _layers(root: Any) -> tuple[dict[str, Any], bool, int]:
             synced += "SyncBatchNorm" in names
             frozen += root.training and not module.training
         recurrent = recurrent or "RNNBase" in names
-        dropout += "_DropoutNd" in names and bool(module.__dict__.get("p"))
+        if "_DropoutNd" in names and module.__dict__.get("p"):
+            dropout.append(module)
     return BatchNorm.filled(layers=layers, synced=synced, frozen=frozen), recurrent, dropout
 
 
-def _dropout_off(root: Any) -> int:
-    """Return how many layers drop nothing because their part of the model is in evaluation mode, though it is trained.
+def _off_in_training(root: Any, idle: list[Any]) -> int:
+    """Return how many idle layers drop nothing because their part of the model is in evaluation mode, though it is trained.
 
     The model itself is in training mode: what a library loads for evaluation, and a script puts into a module of its own.
     """
-    if not root.training:
+    if not idle or not root.training:
         return 0
+    ids = set(map(id, idle))
     off = 0
     for module in parts.modules(root):
-        if module.training:
-            continue
-        idle = [one for one in parts.children(module) if _drops(one) and not one.training]
-        if idle and any(item.requires_grad for item in parts.parameters(module)):
-            off += len(idle)
+        inside = 0 if module.training else sum(id(child) in ids for child in parts.children(module))
+        if inside and any(item.requires_grad for item in parts.parameters(module)):
+            off += inside
     return off
-
-
-def _drops(module: Any) -> bool:
-    return any(base.__name__ == "_DropoutNd" for base in type(module).__mro__) and bool(module.__dict__.get("p"))
 
 
 def _mesh_of(parameter: Any) -> list[str]:

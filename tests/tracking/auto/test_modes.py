@@ -81,3 +81,7 @@ def test_a_part_that_is_trained_in_evaluation_mode_is_counted() -> None:
     assert off(model.train()) is None
     model.loaded.eval().requires_grad_(False)
     assert off(model) is None, "what is not trained may be in any mode"
+    model.train().requires_grad_(True).head[0].eval()
+    assert off(model) is None, "a layer alone is switched off on purpose"
+    model.loaded.eval()[1].train()
+    assert off(model) is None, "a layer that still drops values is not off"
