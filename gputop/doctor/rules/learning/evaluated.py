@@ -22,7 +22,7 @@ from gputop.doctor.rules.learning.evaluations import (
     is_telling,
     words_of,
 )
-from gputop.doctor.rules.learning.overfits import FALLEN, FITTED, RISEN, SINCE_MIN, overfits
+from gputop.doctor.rules.learning.overfits import FALLEN, FITTED, RISEN, RISEN_MUCH, SINCE_IF_MUCH, SINCE_MIN, overfits
 from gputop.doctor.rules.learning.scored import (
     BELOW,
     BY_CHANCE,
@@ -219,6 +219,8 @@ J05 = Rule(
         f"if the training's has risen {TIMES_CHANCE:g}-fold; an AUC stays below {GUESS_MAX:g} (possible)",
         f"or the training loss has fallen to {FITTED:.0%}, and in {SINCE_MIN} evaluations since its lowest, the "
         f"evaluation's has risen to {RISEN:g} times that, and each score has fallen by {1 - FALLEN:.0%} (possible, info)",
+        f"or so in {SINCE_IF_MUCH} evaluations, if each is worse than the one before, and the newest {RISEN_MUCH:g} times the "
+        "lowest",
     ),
     estimated=True,
     mechanism=(

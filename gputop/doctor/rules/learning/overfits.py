@@ -18,10 +18,10 @@ from gputop.doctor.rules.support.rule import Judgement, Suspicion
 SINCE_MIN = 10
 """So many evaluations have come since the best one (our choice)."""
 RISEN = 1.5
-SINCE_IF_MUCH, RISEN_MUCH = 5, 2.0
-"""Fewer are enough if each is worse than the one before, and the newest so many times the lowest (our choice)."""
 """The median of the newest losses is so many times the lowest. A classifier that is right ever more surely, and wrong ever more
 surely, also comes that far: therefore a score must have fallen, too (our choice)."""
+SINCE_IF_MUCH, RISEN_MUCH = 5, 2.0
+"""So few are enough if each is worse than the one before, and that median is so many times the lowest (our choice)."""
 FALLEN = 0.97
 """A score has fallen below this share of its best (our choice)."""
 NEWEST = 3
@@ -89,7 +89,9 @@ def _has_turned(course: Course) -> bool:
     """Return whether a loss has fallen, and then risen in both halves of the evaluations since."""
     lowest = course.means.index(min(course.means))
     since = course.means[lowest:]
-    rises_much = 0 < RISEN_MUCH * since[0] <= _now(course) and all(a < b for a, b in itertools.pairwise(since))
+    rises_much = 0 < RISEN_MUCH * since[0] <= _now(course) and all(
+        before < after for before, after in itertools.pairwise(since)
+    )
     if lowest > 0 and len(since) > SINCE_IF_MUCH and rises_much:
         return True
     half = len(since) // 2

@@ -29,8 +29,6 @@ DROP = 0.3
 """The second half of the course is lower than its beginning by this share (our choice)."""
 SPREADS = 3.0
 """And by this many standard deviations of that half: returns of single episodes vary (our choice)."""
-
-
 FEW_MEANS = 8
 """So many values are enough if each is the mean of many episodes, by its name (our choice)."""
 LOST = 0.7
@@ -98,8 +96,10 @@ J06 = Rule(
         f"{DROP:.0%} of the larger one, and by {SPREADS:g} of its standard deviations",
         f"no mean is above those at the beginning, or no part by {HIGHER:.0%} of the fall",
         f"or it has lost {LOST:.0%} of what it had gained, falling in {SINCE_SHARE:.0%} of the {SINCE_MIN} or more parts since "
-        f"its best, or in the newest {NEWEST}; a part is one of at least {FEW_MEANS} means of many episodes",
+        f"its best, or in the newest {NEWEST}",
         f"that gain is {JUMPS:g} times the usual difference between neighbors, and {GAINED:.0%} of the larger return",
+        f"a return that is named as a mean of episodes needs only {FEW_MEANS} values, each of which is a part; or these fall "
+        f"from the first on, by {FALLEN:.0%} in all, and in {SINCE_SHARE:.0%} of the pairs of neighbors",
     ),
     estimated=True,
     mechanism="A gradient with the wrong sign makes the rewarded actions rarer. Or one update is too large, and the ruined "
@@ -134,9 +134,9 @@ def _collapse(course: Course) -> _Lost | None:
     best = max(range(len(pairs)), key=pairs.__getitem__)
     gain = pairs[best] - points[0]
     usual = statistics.median(abs(after - before) for before, after in itertools.pairwise(points))
-    since = list(itertools.pairwise(points[best + 1 :]))
     if of_many and _only_falls(points):
         return _Lost(points[0], pairs[best], points[-1])
+    since = list(itertools.pairwise(points[best + 1 :]))
     is_much = gain >= GAINED * max(abs(points[0]), abs(pairs[best])) and gain >= JUMPS * usual
     if not is_much or len(since) < SINCE_MIN - 1:
         return None

@@ -55,7 +55,7 @@ ALIKE_MIN = 6
 FLAT_VALUES = 40
 """This many values of the loss, and as many of an evaluation, are a course even if they come once an epoch (our choice)."""
 FEW_VALUES, NARROW = 12, 0.002
-"""Fewer are enough if both stay within this share: of a thousand batches, noise is larger (our choice)."""
+"""Fewer are enough if both stay within this share: the noise of real training is larger (our choice)."""
 FLAT_STEPS = 500
 FLAT_SHARE = 0.01
 FLAT_BAND = 0.05

@@ -270,7 +270,8 @@ E10 = Rule(
         "second stay the same",
         f"already over {SPAN_IF_CLEAR_S:.0f} or {SPAN_IF_MUCH_S:.0f} s of step times, if each eighth is slower than the "
         f"previous one, by {SLOWER_OF_FEW:g} or {MUCH_SLOWER:g} times in all",
-        f"the same from {VALUES_FEW} values, or by the times of an untracked run's losses over {SPAN_IF_CLEAR_S:.0f} s: "
+        f"the same from {VALUES_FEW} values, {2 * PARTS} if it is {MUCH_SLOWER:g} times, or by the times of an untracked run's "
+        f"losses over {SPAN_IF_CLEAR_S:.0f} s: "
         f"{SLOWER_OF_FEW:g} times, and all pairs if it is less than {MUCH_SLOWER:g} times",
         f"either is {TAKEN_TEXT}, if the run logs rewards, or if it has logged {2 * PARTS_FEW} losses or a few more and the "
         f"last part takes {MUCH_SLOWER:g} times as long as the first",
@@ -280,7 +281,8 @@ E10 = Rule(
         f"or the time between the steps of a tracked run grows, which is not part of them: {SLOWER_OF_FEW:g} times over "
         f"{SPAN_IF_CLEAR_S:.0f} s, and all pairs if it is less than {MUCH_SLOWER:g} times; and the steps themselves take less "
         f"than {BETWEEN_SHARE:.0%} of the time (possible)",
-        f"or the run prints how long each epoch takes, and these times grow by as much in {PARTS} parts of them",
+        f"or the run prints how long each epoch takes, these times grow by as much in {PARTS_FEW} to {PARTS} parts of them, "
+        f"and the second is not {TOTAL_FROM:g} times the first, as a time since the start would be",
         "of an untracked run, either is possible unless its main thread is mostly seen in a function that computes nothing",
         f"by its stacks: a function that computes nothing takes more of the looks in each third of {GROWTH_LOOKS_MIN} or more, "
         f"by {GROWTH_MIN:.0%} in all, and {GROWN_SHARE:.0%} in the last (possible)",
