@@ -35,7 +35,7 @@ PROGRAMS: tuple[Program, ...] = (
     # ---- faults: two ranks or two processes
     # No DistributedSampler, and one seed: both ranks train on the same batches of all the data. Nothing of it is printed.
     Program(_case("paper-abstracts", ("C05",), outside_trace=False), with_torchrun("paper_abstracts"), 2),
-    # bash starts a process for each GPU without RANK and WORLD_SIZE: each trains the same alone. Printed: "Not using
+    # bash starts a process for each GPU without RANK and WORLD_SIZE: each trains the same model on its own. Printed: "Not using
     # distributed mode" and "[rank 0/1]", both twice. /proc: MASTER_PORT, no RANK, and no socket between them.
     Program(_case("wafer-maps", ("A18",), acceptable=("A01", "C03", "C05")), ("bash", "wafer_maps.sh"), 2),
     # Rank 0 draws histograms and a picture in each step, and rank 1 waits for it in the backward. py-spy: Dashboard in rank 0.

@@ -15,7 +15,8 @@ TRIGGERS = (
 SAME_RUN_LINES = 40
 """No more lines than this follow what a run says last before it stands: the launcher's, and what a person adds (our choice)."""
 TRIES_MIN = 6
-"""A rank that starts before rank 0 fails to connect some times, for a few seconds (our choice)."""
+"""A rank that starts before the others fails to connect, or says that it waits for them, some times within a few seconds (our
+choice)."""
 _MEETS = re.compile(r"NCCL INFO Bootstrap ?: Using (?P<interface>[\w.-]{1,40}):(?P<address>[\d.]{7,15})")
 _BRIDGE = re.compile(r"(?:docker|virbr|lxcbr|lxdbr|podman|cni)\d{1,3}$|br-[0-9a-f]{12}$")
 """Interfaces to containers and virtual machines, with an address that other hosts give to a bridge of their own."""
@@ -27,8 +28,6 @@ _FAILED = re.compile(
     r"\(errno: (?:110|111|113) - (?P<why>[\w ]{1,60})\)"
 )
 """Not the attempts over IPv6 that a host without it cannot make (97, 99)."""
-
-
 _WAITS = re.compile(r"Waiting in store based barrier .{0,200}world_size=(?P<world>\d{1,6}), worker_count=(?P<joined>\d{1,6})")
 _INTERRUPTED = re.compile(r"^\W{0,4}\^C|SIGINT death signal")
 

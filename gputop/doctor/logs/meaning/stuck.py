@@ -206,7 +206,7 @@ def _ready_for_nothing(scans: Sequence[LogScan]) -> Finding | None:
 
 
 def _stands_since(scan: LogScan) -> bool:
-    """Return whether a log ends soon after what it says of the start, without any progress."""
+    """Return whether the log ends, without any progress, soon after its last line about the start."""
     after = max(0, scan.lines - scan.start.last_at)
     last = scan.ending[-after:] if after else []
     return after <= SAME_RUN_LINES and not any(is_progress(rank_and_text(line)[1]) for line in last)

@@ -54,7 +54,7 @@ PATTERNS: tuple[Pattern, ...] = (
         r"^\s{0,20}0\s{1,20}Modules in train mode",
         "All modules are in evaluation mode when the training starts",
         "Since 2.2, Lightning leaves each module in the mode that it finds: dropout drops nothing, and BatchNorm keeps old "
-        "statistics. from_pretrained returns a model in evaluation mode, and some script called eval().",
+        "statistics. from_pretrained returns a model in evaluation mode, or a script has called eval().",
         "model.train()  # before fit, or in on_train_start; what is frozen on purpose may stay in eval()",
         confidence="likely",
     ),
