@@ -116,6 +116,8 @@ def test_a_node_that_loses_the_rendezvous_after_its_peers_says_where_they_were()
     assert "n0.cluster" in found.title
     assert "ssh n0.cluster" in found.fix
     assert findings(STEPS + LOST + ended)[0].id == "G03"
+    closed_later = findings(STEPS + LOST + ended + CLOSED.format(own="n1", peer="n0.cluster"))[0]
+    assert closed_later.id == "G03", "what closes after it is no cause of it"
 
 
 def test_peers_on_the_same_host_are_no_other_host() -> None:
