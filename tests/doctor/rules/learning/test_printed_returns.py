@@ -48,15 +48,28 @@ def table(number: int, value: float) -> str:
     [
         ((112, 702, 1240, 1688, 1990, 1871, 1402, 911, 503, 118), True),
         ((215, 231, 221, 169, 100, 16.6, -60, -134, -187, -240), True),
-        ((112, 702, 1240, 1688, 1990, 1871, 1402), False),
+        ((112, 1700, 1990, 1980, 1300, 600, 500), False),
         ((112, 702, 1240, 1688, 1990, 1871, 1802, 1711, 1603, 1518), False),
         ((20, 20.4, 20.9, 21.3, 21.2, 20.9, 20.6, 20.3, 20.1, 20), False),
         ((215, 231, 221, 229, 200, 212, 190, 180, 174, 160), False),
         ((112, 702, 1240, 1688, 1990, 1871, 1402, 911, 1403, 1818), False),
+        ((112, 400, 700, 1000, 1300, 1600, 1900, 1950, 300, 200), False),
+        ((112, 800, 200, 900, 250, 950, 1000, 300, 250, 220), False),
+        ((240, 238, 236, 233, 230, 226, 222, 220, 217, 214), False),
     ],
-    ids=["collapses", "begins late", "few", "loses a part", "a wave", "a little", "comes back"],
+    ids=["collapses", "begins late", "few", "loses a part", "a wave", "a little", "comes back", "too soon", "noise", "slowly"],
 )
 def test_few_means_of_many_episodes_are_enough(values: tuple[float, ...], found: bool, tmp_path: Path) -> None:
     log = tmp_path / "train.log"
     log.write_text("\n".join(table(at, value) for at, value in enumerate(values, 1)) + "\n")
     assert ("J06" in {item.id for item in explain_logs([str(log)])[0]}) is found
+
+
+def test_single_returns_that_fall_late_are_not_judged_as_means_are(tmp_path: Path) -> None:
+    values = [100 - 100 * (at / 80) ** 4 for at in range(1, 81)]
+    found = {}
+    for name in ("CleanRL", "JSON"):
+        log = tmp_path / "train.log"
+        log.write_text("\n".join(LINES[name](at, value) for at, value in enumerate(values, 1)) + "\n")
+        found[name] = "J06" in {item.id for item in explain_logs([str(log)])[0]}
+    assert found == {"CleanRL": False, "JSON": True}
