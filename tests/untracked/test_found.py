@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gputop.groups import ProcessViews
+from gputop.groups import ProcessViews, group_keys
 from gputop.process import Ancestor, DeviceUse, LaunchEnvironment, Process, ProcessRank, ProcessRun, StatedRank
 from gputop.sources.host.process_cache import launch_environment
 from gputop.untracked.found import ProcessRuns, process_runs
@@ -382,3 +382,11 @@ def test_ranks_that_their_commands_number_are_one_run() -> None:
 )
 def test_what_a_shell_starts_is_not_one_run_if_nothing_shows_it(processes: tuple[Process, ...]) -> None:
     assert [len(run.ranks) for run in process_runs(processes)] == [1, 1]
+
+
+@pytest.mark.parametrize(("local_rank", "world", "groups"), [(0, 2, 1), (0, 4, 2), (1, 2, 2)])
+def test_a_first_rank_and_the_ranks_that_it_starts_are_one_group(local_rank: int, world: int, groups: int) -> None:
+    first = python(80, rank=0, stated=StatedRank(0, 2, local_rank=local_rank))
+    command = ("/opt/venv/bin/python", "/home/ada/train.py")
+    other = python(81, 1, ppid=80, rank=1, stated=StatedRank(1, world, local_rank=1), command=command)
+    assert len(set(group_keys([first, other]).values())) == groups

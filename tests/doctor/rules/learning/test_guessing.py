@@ -157,11 +157,20 @@ def test_a_model_that_its_first_steps_have_ruined_does_not_learn(tmp_path: Path)
         (at(math.log(4), 0.25), 24, 12),
         (at(math.log(20), 0.05), 48, 8),
         (at(math.log(4), 0.4), 24, 8),
+        (at(math.log(4), 0.31), 24, 8),
         (lambda number, rng: (math.log(4) - 0.002 * number, 0.25), 24, 8),
         (lambda number, rng: (math.log(4), 0.25 if number < 20 else 0.35), 24, 8),
     ],
     ids=[
-        *("few reports", "few evaluations", "many classes", "knows more", "falls", "knows more in the end"),
+        *(
+            "few reports",
+            "few evaluations",
+            "many classes",
+            "knows more",
+            "knows a little more",
+            "falls",
+            "knows more in the end",
+        ),
     ],
 )
 def test_a_trainer_that_may_learn_is_left_alone(course: Course, reports: int, every: int, tmp_path: Path) -> None:
