@@ -22,7 +22,17 @@ from gputop.doctor.rules.learning.evaluations import (
     is_telling,
     words_of,
 )
-from gputop.doctor.rules.learning.overfits import FALLEN, FITTED, RISEN, RISEN_MUCH, SINCE_IF_MUCH, SINCE_MIN, overfits
+from gputop.doctor.rules.learning.overfits import (
+    FALLEN,
+    FITTED,
+    RISEN,
+    RISEN_FROM_FIRST,
+    RISEN_MUCH,
+    RISING_SHARE,
+    SINCE_IF_MUCH,
+    SINCE_MIN,
+    overfits,
+)
 from gputop.doctor.rules.learning.scored import (
     BELOW,
     BY_CHANCE,
@@ -220,7 +230,8 @@ J05 = Rule(
         f"or the training loss has fallen to {FITTED:.0%}, and in {SINCE_MIN} evaluations since its lowest, the "
         f"evaluation's has risen to {RISEN:g} times that, and each score has fallen by {1 - FALLEN:.0%} (possible, info)",
         f"or so in {SINCE_IF_MUCH} evaluations, if each is worse than the one before, and the newest {RISEN_MUCH:g} times the "
-        "lowest",
+        f"lowest; or {SINCE_MIN} since the first, which was the lowest, have come to {RISEN_FROM_FIRST:g} times that, and "
+        f"{RISING_SHARE:.0%} of them are worse than the one before",
     ),
     estimated=True,
     mechanism=(

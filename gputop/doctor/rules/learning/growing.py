@@ -86,9 +86,12 @@ def loss_grows(evidence: Evidence, group: RankGroup) -> Judgement:
     now = statistics.median(newest)
     began = max(start.mean, units.mean([stretch.mean for stretch in stretches[:BEGIN]]))
     steadily = _only_rise(series.values[-STEADY_RISES:], STEADY_RISES)
-    if now < (GROWN_STEADILY if steadily else GROWN_FROM_BEST) * best.mean or now < BACK_AT_START * began:
-        return None
     learned = best.mean <= LEARNED * began
+    # What a run had learned is lost, however little that is of a loss that is the logarithm of something.
+    unlearned = learned and now >= began and min(newest) >= BACK_AT_START * began
+    grown_from_best = now >= (GROWN_STEADILY if steadily else GROWN_FROM_BEST) * best.mean
+    if not unlearned and (not grown_from_best or now < BACK_AT_START * began):
+        return None
     grown = now >= EXPLODED * began or (learned and now >= GROWN_FROM_START * began)
     intended = (
         _begins_anew(series)
@@ -158,6 +161,8 @@ J02 = Rule(
         f"averages have come back to that {RETURNS_MIN} times; or if there is one for each epoch, and none since the lowest is "
         f"{CREEPS:g} times the one before",
         f"that median is {BACK_AT_START:g} times the first (possible)",
+        f"or, however few times the lowest it is, that median is the first or higher, and none of the newest losses is below "
+        f"{BACK_AT_START:g} times the first, though the loss had been below {LEARNED:.0%} of it",
         "only for a run with a single loss, or the sum of its losses, that is always positive and is not called an objective",
     ),
     estimated=True,

@@ -22,6 +22,9 @@ RISEN = 1.5
 surely, also comes that far: therefore a score must have fallen, too (our choice)."""
 SINCE_IF_MUCH, RISEN_MUCH = 5, 2.0
 """So few are enough if each is worse than the one before, and that median is so many times the lowest (our choice)."""
+RISEN_FROM_FIRST, RISING_SHARE = 1.2, 0.7
+"""A loss that was never lower than at first has risen to so many times that, in this share of the evaluations: what is learned
+says nothing about other data from the first epoch on (our choice)."""
 FALLEN = 0.97
 """A score has fallen below this share of its best (our choice)."""
 NEWEST = 3
@@ -40,7 +43,8 @@ def overfits(evidence: Evidence, group: RankGroup) -> Judgement:
     if len(stretches) < STRETCHES_MIN or not 0 < stretches[-1].mean <= FITTED * stretches[0].mean:
         return None
     evaluations = courses(evidence, group, is_an_evaluation)
-    scores = [course for course in evaluations if is_score(course)]
+    # A score that came once is that of a test at the end.
+    scores = [course for course in evaluations if is_score(course) and course.values > NEWEST]
     if not all(_has_fallen(course) for course in scores):
         return None
     turned = next((course for course in evaluations if "loss" in words_of(course.name) and _has_turned(course)), None)
@@ -94,9 +98,19 @@ def _has_turned(course: Course) -> bool:
     )
     if lowest > 0 and len(since) > SINCE_IF_MUCH and rises_much:
         return True
+    if lowest == 0:
+        return _only_rises(course)
     half = len(since) // 2
     rises = units.mean(since[:half]) < units.mean(since[half:]) if half else False
-    return lowest > 0 and len(since) > SINCE_MIN and course.lowest > 0 and rises and _now(course) >= RISEN * course.lowest
+    return len(since) > SINCE_MIN and course.lowest > 0 and rises and _now(course) >= RISEN * course.lowest
+
+
+def _only_rises(course: Course) -> bool:
+    """Return whether a loss has never been as low as at its first evaluation, and has gone on rising since."""
+    pairs = list(itertools.pairwise(course.means))
+    rises = sum(before < after for before, after in pairs)
+    enough = len(pairs) >= SINCE_MIN and rises >= RISING_SHARE * len(pairs)
+    return enough and course.lowest > 0 and _now(course) >= RISEN_FROM_FIRST * course.means[0]
 
 
 def _has_fallen(course: Course) -> bool:

@@ -31,8 +31,8 @@ SPREADS = 3.0
 """And by this many standard deviations of that half: returns of single episodes vary (our choice)."""
 FEW_MEANS = 8
 """So many values are enough if each is the mean of many episodes, by its name (our choice)."""
-LOST = 0.7
-"""A return that had risen has lost this share of what it had gained (our choice)."""
+LOST, LOST_BEFORE = 0.7, 0.5
+"""A return that had risen has lost this share of what it had gained, and nearly so before its last value (our choice)."""
 SINCE_MIN, SINCE_SHARE, NEWEST = 4, 0.8, 4
 """So many parts have come since its best, and this share of them is below the one before; or it has been lost in so many of the
 newest ones (our choice)."""
@@ -141,8 +141,10 @@ def _collapse(course: Course) -> _Lost | None:
     if not is_much or len(since) < SINCE_MIN - 1:
         return None
     falls = sum(after < before for before, after in since)
-    newest = 2 if falls >= SINCE_SHARE * len(since) else NEWEST
-    is_lost = max(points[-newest:]) <= pairs[best] - LOST * gain
+    if falls >= SINCE_SHARE * len(since):
+        is_lost = points[-1] <= pairs[best] - LOST * gain and points[-2] <= pairs[best] - LOST_BEFORE * gain
+    else:
+        is_lost = max(points[-NEWEST:]) <= pairs[best] - LOST * gain
     return _Lost(points[0], pairs[best], points[-1]) if is_lost else None
 
 

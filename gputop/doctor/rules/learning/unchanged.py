@@ -56,6 +56,9 @@ FLAT_VALUES = 40
 """This many values of the loss, and as many of an evaluation, are a course even if they come once an epoch (our choice)."""
 FEW_VALUES, NARROW = 12, 0.002
 """Fewer are enough if both stay within this share: the noise of real training is larger (our choice)."""
+FEW_EVALUATIONS, SEEN_SHARE = 5, 0.05
+"""So few evaluations are enough if the training's reports are as flat after their first fifth; the first of those is in this
+share of the steps (our choice)."""
 FLAT_STEPS = 500
 FLAT_SHARE = 0.01
 FLAT_BAND = 0.05
@@ -138,7 +141,8 @@ J03 = Rule(
         f"after {FLAT_STEPS} steps, the loss's second half is lower by {FLAT_SHARE:.0%} or its noise at most, and no eighth "
         f"left a band of {FLAT_BAND:.0%} around their mean (possible)",
         f"neither {FLAT_VALUES} reports of the loss nor those of an evaluation's left a band of {FLAT_SHARE:.0%}, or "
-        f"{FEW_VALUES} of {NARROW:.1%} (possible)",
+        f"{FEW_VALUES} of {NARROW:.1%}; or {FEW_EVALUATIONS} evaluations did not leave the latter, nor {LOSSES_MIN} reports of "
+        f"the loss the former after their first fifth, which began within {FLAT_BAND:.0%} of it (possible)",
         f"in each of the first {KEPT_STEPS} steps, the backward pass found the gradients of the step before (possible)",
         "untracked, variables hold only optimizers with a rate of 0, or that keep nothing about any tensor, "
         f"{UNTOUCHED_EPOCHS} epochs later or beside a loss that stays, or with tensors of none of the models, one of which has "
@@ -239,12 +243,13 @@ def _flat_by_epochs(evidence: Evidence, group: RankGroup, rank: Rank, name: str,
     evaluated = next((item for item in sorted(rank.metrics) if "loss" in item.lower() and _HELD_OUT.search(item)), None)
     other = evidence.series(logged.run_id(group), rank.rank, evaluated) if evaluated is not None else PointSeries()
     reports = min(len(series), len(other))
-    if reports < FEW_VALUES or series.steps[0] > _SEEN_FROM_STEP:
-        return None
     band = FLAT_SHARE if reports >= FLAT_VALUES else NARROW
-    for values in (series.values, other.values):
-        if not all(map(math.isfinite, values)) or max(values) - min(values) > band * abs(values[0]):
-            return None
+    if not series or not all(map(math.isfinite, (*series.values, *other.values))):
+        return None
+    seen = series.steps[0] <= max(_SEEN_FROM_STEP, SEEN_SHARE * series.steps[-1])
+    flat = reports >= FEW_VALUES and _stays_within(series.values, band) and _stays_within(other.values, band)
+    if not seen or not (flat or _is_flat_after_the_first(series.values, other.values)):
+        return None
     where = f"{logged.source(group)}: {name}, {evaluated}"
     now = units.mean(series.values[-STRETCHES_MIN:])
     title = f"The loss is where it began after {len(series)} reports: {units.metric(now)}"
@@ -256,6 +261,21 @@ def _flat_by_epochs(evidence: Evidence, group: RankGroup, rank: Rank, name: str,
         "The steps change nothing, or too much: the model gives the same answer to every input, as with a rate far too high."
     )
     return Suspicion(_finding(group, "warning", "possible", title, facts, cause, _CHECK), 10.0)
+
+
+def _stays_within(values: Sequence[float], band: float) -> bool:
+    return max(values) - min(values) <= band * abs(values[0])
+
+
+def _is_flat_after_the_first(values: Sequence[float], evaluated: Sequence[float]) -> bool:
+    """Return whether all evaluations are alike, and the training's loss, too, once its first reports are over.
+
+    Those may still fall to what the frequencies of the answers alone give.
+    """
+    if len(evaluated) < FEW_EVALUATIONS or len(values) < LOSSES_MIN or not _stays_within(evaluated, NARROW):
+        return False
+    later = values[len(values) // 5 :]
+    return _stays_within(later, FLAT_SHARE) and abs(values[0] - later[-1]) <= FLAT_BAND * abs(values[0])
 
 
 def _evaluated_alike(evidence: Evidence, group: RankGroup, rank: Rank, name: str) -> Judgement:

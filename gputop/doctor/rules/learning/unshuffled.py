@@ -174,12 +174,10 @@ def _forgets(evidence: Evidence, group: RankGroup) -> Judgement:
     first = begins[0].mean
     far = _forgotten(series.values, LEARNED * first, FORGOTTEN * first)
     others = (_forgotten(series.values, low * first, high * first) for high, low in SURE)
-    jumps = next((found for found in (far, *others) if len(found) >= JUMPS_MIN), [])
-    gaps = [series.steps[after] - series.steps[before] for before, after in itertools.pairwise(jumps)]
-    between = median(after - before for before, after in itertools.pairwise(series.steps)) if len(series) > 1 else 0
-    is_coarse = bool(gaps) and between > EVENLY * median(gaps)
-    if len(jumps) < (JUMPS_COARSE if is_coarse else JUMPS_MIN) or not _are_even(gaps, between):
+    jumps = next((found for found in (far, *others) if _come_evenly(series.steps, found)), [])
+    if not jumps:
         return None
+    gaps = [series.steps[after] - series.steps[before] for before, after in itertools.pairwise(jumps)]
     low, high = min(series.values[jumps[0] : jumps[-1]]), median(series.values[at] for at in jumps)
     where_to = "far above" if jumps is far else "back towards"
     text = f"{len(jumps)} times, the loss has fallen as far as {units.metric(low)}, and then jumped to {units.metric(high)}"
@@ -263,6 +261,16 @@ def _forgotten(values: Sequence[float], low: float, high: float) -> list[int]:
             found.append(at)
             is_low = False
     return found
+
+
+def _come_evenly(steps: Sequence[int], jumps: Sequence[int]) -> bool:
+    """Return whether there are enough jumps, always after equally many steps, or a multiple; ``jumps`` are places of steps."""
+    if len(jumps) < JUMPS_MIN:
+        return False
+    gaps = [steps[after] - steps[before] for before, after in itertools.pairwise(jumps)]
+    between = median(after - before for before, after in itertools.pairwise(steps))
+    is_coarse = between > EVENLY * median(gaps)
+    return len(jumps) >= (JUMPS_COARSE if is_coarse else JUMPS_MIN) and _are_even(gaps, between)
 
 
 def _are_even(gaps: Sequence[int], between: float) -> bool:

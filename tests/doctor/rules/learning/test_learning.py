@@ -121,7 +121,8 @@ RISING = (10.9, 8.4, 7.3, 6.9, 6.7, 6.9, 7.6, 8.3, 9.9, 12.4, 15.9, 21.7, 30.2, 
     ("losses", "confidence"),
     [
         (RISING, "likely"),
-        (RISING[:-6], None),  # not yet three times its lowest
+        (RISING[:-6], "likely"),
+        (RISING[:-10], None),  # not yet back where it began
         ((*RISING[:-2], 7.0, 6.8), None),
         ((*RISING[:6], 200.0, 180.0, 90.0, 30.0, 12.0, 9.0, 8.0, 7.5, 7.2, 7.0, 6.9, 6.8), None),
     ],
@@ -134,6 +135,17 @@ def test_a_short_course_that_only_rises_is_judged_by_its_end(
     log.write_text("".join(f"iter {20 * at}: loss {loss:.4f}, time 151.33ms\n" for at, loss in enumerate(losses)))
     found = [item.confidence for item in explain_logs([str(log)])[0] if item.id == "J02"]
     assert found == ([confidence] if confidence else [])
+
+
+def test_a_loss_that_loses_what_it_had_learned_grows_however_few_times_its_lowest(tmp_path: Path) -> None:
+    """As in a language model, whose loss is a logarithm: 5.3 is far from 10.5."""
+    log = tmp_path / "train.log"
+    for end, found in ((10.9, True), (8.5, False)):
+        falls = [10.5 - 5.2 * at / 26 for at in range(27)]
+        rises = [5.3 + (end - 5.3) * min(1.0, at / 50) + 0.05 * (at % 3) for at in range(90)]
+        lines = (f"iter {10 * at}: loss {loss:.4f}, time 1613.49ms" for at, loss in enumerate((*falls, *rises)))
+        log.write_text("\n".join(lines) + "\n")
+        assert ("J02" in {item.id for item in explain_logs([str(log)])[0]}) is found
 
 
 @pytest.mark.parametrize(("twin", "confidence"), [(True, "possible"), (False, "likely")])
