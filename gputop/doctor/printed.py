@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gputop.doctor.diagnosis import Doctor
-from gputop.doctor.findings.finding import SEVERITIES, Finding
+from gputop.doctor.findings.finding import CONFIDENCES, SEVERITIES, Finding
 from gputop.doctor.logs.meaning.explain import Explanation
 from gputop.doctor.rules import BY_ID, RULES
 from gputop.snapshot import Host, Points, Run, Snapshot
@@ -21,11 +21,18 @@ def with_printed(explanation: Explanation, printed: Sequence[Finding]) -> tuple[
 
     A fact about every run of its kind, such as the threads that torchrun sets, comes last.
     """
+    printed = [finding for finding in printed if not any(_hides(other, finding) for other in printed)]
     needless = {text for finding in printed for text in BY_ID[finding.id].texts}
     first = explanation.findings[: int(explanation.ended)]
     # What the run does says more than a remark of a library.
     rest = [*printed, *(item for item in explanation.findings[len(first) :] if item.id not in needless)]
     return (*first, *sorted(rest, key=_weight))
+
+
+def _hides(finding: Finding, other: Finding) -> bool:
+    """Return whether a finding explains another one, by the rulebook, and is as certain."""
+    surer = CONFIDENCES.index(finding.confidence) <= CONFIDENCES.index(other.confidence)
+    return surer and other.id in BY_ID[finding.id].hides
 
 
 def _weight(finding: Finding) -> tuple[bool, bool, int]:

@@ -16,6 +16,12 @@ from typing import Any
 
 from gputop.doctor import textbook
 from gputop.doctor.findings import words
+from gputop.doctor.logs.numbers.growing_memory import GROWN, VALUES_MIN
+from gputop.doctor.logs.numbers.one_is_late import DATA_SHARE, DATA_TIMES, WAIT_SHARE, WORK_SHARE, WORK_TIMES
+from gputop.doctor.logs.numbers.parts import LINES_MIN
+from gputop.doctor.logs.numbers.pauses import EVALUATION_SHARE, LONGER, PAUSES_MIN, SHARE
+from gputop.doctor.logs.numbers.stands_still import SPAN_S
+from gputop.doctor.logs.numbers.step_parts import SHARES
 from gputop.doctor.rules import BY_ID, HIDES, IDS, RULES
 from gputop.doctor.rules.support.rule import EVERYTHING, Rule, needs_tracking
 
@@ -40,6 +46,25 @@ _CHAPTERS = {
     "L": "Known error texts",
 }
 _WHEN = "Reported when"
+_LOGS = f"""\
+**Logs.** `gputop doctor --log FILE` also finds these where lines say so without a metric:
+- Ranks that print their own lines ("[rank 2] step 100 data 1.0s fwd 0.1s") are compared: their batches and samples
+  ([C05](#c05), [C07](#c07)), their losses ([C11](#c11)), and the parts of their steps. One part takes {WORK_TIMES:g} times as
+  long on one rank or host (waits for data {DATA_TIMES:g} times), which is {WORK_SHARE:.0%} of its step ({DATA_SHARE:.0%}), and
+  the others wait by {WAIT_SHARE:.0%} of that difference ([F01](#f01), [F02](#f02), [F05](#f05), [K01](#k01)).
+- {LINES_MIN} or more reports of the parts of a step: data from {SHARES["data"][0]:.0%} ([D01](#d01)), communication from
+  {SHARES["communication"][0]:.0%} ([E06](#e06)), checkpoints from {SHARES["saving"][0]:.0%}, logging from
+  {SHARES["logging"][0]:.0%}, evaluation from {SHARES["evaluation"][0]:.0%} ([E07](#e07)); likely from more.
+- By the times of the lines: {PAUSES_MIN} or more pauses of {LONGER:g} times the usual or longer, for {SHARE:.0%} of the time
+  (evaluations {EVALUATION_SHARE:.0%}), before the first batch of an epoch ([D06](#d06)), for evaluations, checkpoints, between
+  epochs or at regular distances ([E07](#e07)). Without a printed pace, these times are the pace ([E10](#e10)).
+- Memory that each quarter of {VALUES_MIN} or more values adds to, {GROWN:g} times in all ([H06](#h06)).
+- Any number of the training that becomes NaN to the end ([J01](#j01)).
+- Heartbeats and monitors that say, to the end of the log and for {SPAN_S:.0f} s or more, that nothing moves ([G01](#g01)), or
+  that ranks have not joined ([G03](#g03)).
+- One process that says it is alone where several GPUs are listed, or a table with one busy GPU ([A01](#a01)); several tasks
+  that each say so ([A18](#a18)).
+These limits are our choice."""
 _HEAD = """\
 # Rules of the doctor
 
@@ -65,8 +90,9 @@ explain each other, only the root is shown. If two findings have the same weight
 **Needs.** *journal*: what `gputop run` or `import gputop` records in the training; gputop reads everything else from outside. A
 rule that lacks its evidence says so and does not judge. *The run's output*: gputop follows it for jobs that it started, and for
 other runs where it goes to a file or to a pane of tmux or screen; `gputop doctor --log FILE` reads any other.
-Where the ranks print to it line by line, as in "[rank 2] step 100 data 1.0s fwd 0.1s", their lines are compared for
-[C05](#c05), [C07](#c07), [C11](#c11) and [F01](#f01).
+
+<a id="logs"></a>
+{logs}
 
 <a id="untracked"></a>
 **Without tracking.** If gputop did not start a run, it has no journal. It still sees the processes, their environment at
@@ -149,7 +175,7 @@ def near_ids(text: str) -> tuple[str, ...]:
 
 def markdown() -> str:
     """Return the text of docs/rules.md."""
-    parts = [_HEAD]
+    parts = [_HEAD.replace("{logs}", _LOGS)]
     chapter = ""
     for rule in _by_id():
         if rule.id[0] != chapter:

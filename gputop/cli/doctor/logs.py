@@ -38,12 +38,13 @@ def explain_logs(names: Sequence[str]) -> tuple[tuple[Finding, ...], list[tuple[
     """
     from gputop.doctor.logs.meaning import explain as meaning
     from gputop.doctor.printed import judge, with_printed
-    from gputop.jobs.output.printed_log import printed_by_ranks, printed_run
+    from gputop.jobs.output.printed_log import printed_findings, printed_run
     from gputop.jobs.output.scan import scan_all
 
     scans = scan_all(names)
     printed = next((found for name in names if (found := printed_run(Path(name))) is not None), None)
     judged = judge(*printed) if printed is not None else ()
-    by_ranks = [found for name in names for found in printed_by_ranks(Path(name)).findings()]
-    findings = with_printed(meaning.explain(scans), [*judged, *by_ranks])
+    known = {finding.id for finding in judged}
+    others = [found for name in names for found in printed_findings(Path(name)) if found.id not in known]
+    findings = with_printed(meaning.explain(scans), [*judged, *others])
     return findings, [(scan.name, scan.lines) for scan in scans]

@@ -9,25 +9,39 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from gputop.doctor.logs.meaning.each_rank import EachRank
-from gputop.snapshot import Points, Rank, Run
+from gputop.doctor.findings.finding import Finding
+from gputop.doctor.logs.numbers.clock import Clock
+from gputop.doctor.logs.numbers.each_rank import EachRank
+from gputop.doctor.logs.numbers.growing_memory import GrowingMemory
+from gputop.doctor.logs.numbers.line import Follower, Lines
+from gputop.doctor.logs.numbers.not_a_number import NotANumber
+from gputop.doctor.logs.numbers.one_process import OneProcess
+from gputop.doctor.logs.numbers.pauses import Pauses
+from gputop.doctor.logs.numbers.stands_still import StandsStill
+from gputop.doctor.logs.numbers.step_parts import StepParts
+from gputop.snapshot import Points, Rank, Run, loss_metric
 from gputop.terminal_text import strip_escapes
 from gputop.tracking.printed import rates
 from gputop.tracking.printed.lines import LINE_CHARACTERS, SOURCE, parse
-from gputop.tracking.printed.names import EVALUATION
+from gputop.tracking.printed.names import EVALUATION, is_evaluation
+from gputop.tracking.printed.tables import Tables
 from gputop.tracking.printed.transcript import Transcript
 
 READ_BYTES = 1 << 20
 """How much is read at a time."""
+TIMED_S = 5.0
+"""The pace is taken from lines that were written so far apart: their times may be whole seconds."""
 RUN_ID = "log"
 """The id of the run that such a log shows."""
+_Columns = dict[str, tuple[list[int], list[float]]]
+"""The steps and the values of each metric."""
 _BAR = re.compile(r"^(?P<name>[^|]*?)\d{1,3}%\|.*?(?<!\d)(?P<done>\d+)/(?P<total>\d+) \[")
 
 
 def printed_run(path: Path) -> tuple[Run, tuple[Points, ...]] | None:
     """Return the run that a log shows, named after the file; None if it contains no metric, or is not a file to read again."""
     transcript = Transcript(with_bars=True)
-    columns: dict[str, tuple[list[int], list[float]]] = {}
+    columns: _Columns = {}
     paces = _Paces()
     try:
         if not path.is_file():  # a pipe has been read, and opening it again would wait for another writer
@@ -41,7 +55,7 @@ def printed_run(path: Path) -> tuple[Run, tuple[Points, ...]] | None:
         return None
     paces.feed(b"\n")
     _add(columns, transcript.end())
-    columns = {**columns, **paces.columns()}
+    columns = {**columns, **_at_steps(paces.columns(), columns)}
     if not columns:
         return None
     metrics = {name: values[-1] for name, (_, values) in columns.items()}
@@ -53,24 +67,50 @@ def printed_run(path: Path) -> tuple[Run, tuple[Points, ...]] | None:
     )
 
 
-def printed_by_ranks(path: Path) -> EachRank:
-    """Return what each rank prints of itself in a log; nothing if the file cannot be read again."""
-    ranks = EachRank()
+def printed_findings(path: Path) -> tuple[Finding, ...]:
+    """Return what the numbers in a log say that no metric holds; nothing if the file cannot be read again.
+
+    Of each id, only the first finding: what compares ranks says more than what holds for all of them.
+    """
+    followers: tuple[Follower, ...] = (
+        EachRank(),
+        NotANumber(),
+        OneProcess(),
+        Pauses(),
+        StepParts(),
+        GrowingMemory(),
+        StandsStill(),
+    )
+    reader = Lines()
     try:
         if path.is_file():
             with path.open(encoding="utf-8", errors="replace") as file:
-                ranks.read(map(strip_escapes, iter(lambda: file.readline(READ_BYTES), "")))
+                while lines := file.readlines(READ_BYTES):
+                    for line in reader.of(strip_escapes(part) for text in lines for part in text.split("\r")):
+                        for follower in followers:
+                            follower.read(line)
     except OSError:
-        pass
-    return ranks
+        return ()
+    found: dict[str, Finding] = {}
+    for follower in followers:
+        for finding in follower.findings():
+            found.setdefault(finding.id, finding)
+    return tuple(found.values())
 
 
-def _add(columns: dict[str, tuple[list[int], list[float]]], found: object) -> None:
+def _add(columns: _Columns, found: object) -> None:
     for step, metrics in found:  # type: ignore[attr-defined]
         for name, value in metrics.items():
             steps, values = columns.setdefault(name, ([], []))
             steps.append(step)
             values.append(value)
+
+
+def _at_steps(paces: _Columns, columns: _Columns) -> _Columns:
+    """Return the paces at the steps of the loss where each of its lines has one."""
+    name = loss_metric(columns)
+    steps = columns[name][0] if name is not None else []
+    return {name: (steps if len(values) == len(steps) else numbers, values) for name, (numbers, values) in paces.items()}
 
 
 class _Paces:
@@ -80,6 +120,12 @@ class _Paces:
         self._rest = ""
         self._columns: dict[str, list[float]] = {}
         self._bars: dict[tuple[str, str], list[float]] = {}
+        self._tables = Tables()
+        self._clock = Clock()
+        self._timed: tuple[int, float] | None = None
+        """The step of a line with a time, and that time."""
+        self._rates: list[float] = []
+        """The steps per second by the times of the lines."""
 
     def feed(self, data: bytes) -> None:
         """Process the complete lines."""
@@ -88,12 +134,30 @@ class _Paces:
         for line in lines:
             self._take(strip_escapes(line[:LINE_CHARACTERS]))
 
+    def _take_time(self, line: str) -> None:
+        """Take the time at which a line with a step was written, if that is long enough after the one before."""
+        at = self._clock.at(line)
+        found = parse(line) if at is not None else None
+        if at is None or found is None or found.step is None or not found.metrics or all(map(is_evaluation, found.metrics)):
+            return
+        if self._timed is None or found.step <= self._timed[0]:
+            self._timed = found.step, at
+        elif at - self._timed[1] >= TIMED_S:
+            self._rates.append((found.step - self._timed[0]) / (at - self._timed[1]))
+            self._timed = found.step, at
+
     def _take(self, line: str) -> None:
+        if self._tables.read(line) is not None:
+            for name, value in self._tables.pace.items():
+                self._columns.setdefault(name, []).append(value)
+            return
         for name, value in rates.whole_times(line).items():
             self._columns.setdefault(name, []).append(value)
         if EVALUATION.match(line):
             return
         found = rates.paces(line)
+        if not found and not self._columns and not self._bars:
+            self._take_time(line)
         bar = _BAR.match(line) if found else None
         if bar is not None and parse(line[bar.end() :]) is None:
             if "it_per_sec" in found:
@@ -103,9 +167,11 @@ class _Paces:
         for name, value in found.items():
             self._columns.setdefault(name, []).append(value)
 
-    def columns(self) -> dict[str, tuple[list[int], list[float]]]:
+    def columns(self) -> _Columns:
         """Return (numbers, values) by name."""
         found = dict(self._columns)
         if self._bars and "it_per_sec" not in found:
             found["it_per_sec"] = max(self._bars.values(), key=len)
+        elif self._rates and not found:
+            found["it_per_sec"] = self._rates
         return {name: (list(range(1, len(values) + 1)), values) for name, values in found.items()}

@@ -128,9 +128,10 @@ def parse(line: str) -> Printed | None:
     if 0 <= start < end:
         entries = _dictionary(line[start : end + 1])
         found = _from_dictionary(entries, line[:start]) if entries else None
-        if found is not None or not entries or not ANY_MEASURED.search(line[:start]):
+        rest = f"{line[:start]} {line[end + 1 :]}"
+        if found is not None or not entries or not ANY_MEASURED.search(rest):
             return found
-        line = line[:start]  # the dictionary says something else: "step 15 loss 0.526 labels: {'joy': 32}"
+        line = rest  # the dictionary says something else: "step 15 loss 0.526 labels: {'joy': 32}"
     return None if _CALL.search(line) else _from_text(line)
 
 

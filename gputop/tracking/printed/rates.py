@@ -17,6 +17,10 @@ _NAMED = re.compile(
     rf"{_UNIT}(?:/|_per_| per |/ ){_SECOND}[\"']?\s{{0,20}}[:=]?\s{{0,20}}{_N}( ?[KM])?(?![\w/]|,\d)"
 )
 _S_PER = re.compile(rf"(?i)(?<![\w.,]){_N} ?(m?s)(?:ec)?/(?:it|iter|step|batch)\b")
+_NAMED_S_PER = re.compile(
+    rf"(?i)(?<![\w/])(?:s|sec|secs|seconds)/(?:it|iter|step|batch|tick|kimg)\s{{0,9}}[:=]?\s{{1,20}}{_N}(?![\w/]|,\d)"
+)
+"""StyleGAN's "sec/kimg 75.55" takes the name first."""
 _CAMEL = re.compile(rf"(?<![A-Za-z])Curr(Samples)PerSec[=:] ?{_N}")
 _MS_NAMES = (
     r"\bdt|(?<!data )(?<!load )\btime|elapsed time per iteration \(ms\)|\bms per (?:batch|step|iter)|\bms/(?:batch|step)"
@@ -69,9 +73,11 @@ def paces(line: str) -> dict[str, float]:
         _add(found, match[1], _number(match[2]) * _FACTORS[(match[3] or "").strip().lower()])
     for match in _CAMEL.finditer(line):
         _add(found, match[1], _number(match[2]))
-    slow = _S_PER.search(line)
+    slow, named = _S_PER.search(line), _NAMED_S_PER.search(line)
     if slow is not None:
         _add(found, "it", _inverse(_number(slow[1]) * (1e-3 if slow[2].lower() == "ms" else 1.0)))
+    elif named is not None:
+        _add(found, "it", _inverse(_number(named[1])))
     elif "it_per_sec" not in found and _MS_UNIT.search(line) and (each := _MS.search(line)) is not None:
         _add(found, "it", _inverse(_number(each[1]) * 1e-3))
     data = _DATA.search(line)

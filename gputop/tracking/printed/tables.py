@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from gputop.tracking.printed.names import ALSO, ANY_MEASURED, NUMBER, Printed, is_listed, lower
+from gputop.tracking.printed.rates import DATA_TIME, STEP_TIME
 from gputop.tracking.printed.sides import full
 
 _BOOSTING = re.compile(r"\[(\d{1,15})\]\s+(\S.*)")
@@ -41,6 +42,15 @@ _COUNTERS = ("epoch", "step", "iter", "iteration")
 _MAYBE_EMPTY = "cp"
 """skorch's column for "+" where a checkpoint was saved."""
 _COLUMNS_LEAST = 3
+_PACES = {
+    **dict.fromkeys(
+        ("time", "time_s", "step_time", "step_s", "iter_time", "sec/step", "s/step", "s/it", "sec"), (STEP_TIME, 1.0)
+    ),
+    **dict.fromkeys(("time_ms", "step_ms", "iter_ms", "ms/step", "ms/it", "ms"), (STEP_TIME, 1e-3)),
+    **dict.fromkeys(("data", "data_s", "data_time", "load_s", "wait_s"), (DATA_TIME, 1.0)),
+    **dict.fromkeys(("data_ms", "load_ms", "wait_ms"), (DATA_TIME, 1e-3)),
+}
+"""Columns about the pace of a step, as ``rates`` names them, and their unit in seconds."""
 _MEMORY = "gpu_mem"
 _SHORT_LOSSES = frozenset(("box", "obj", "cls", "dfl", "seg", "giou", "total"))
 """What YOLOv5 and YOLOv7 call the parts of their loss, next to a column of the GPU's memory."""
@@ -70,6 +80,8 @@ class Tables:
         self._rows: set[str] = set()
         """The rows so far of a table between bars: some scripts print theirs whole after each epoch."""
         self._box: dict[str, float] = {}
+        self.pace: dict[str, float] = {}
+        """What the last row says about the pace of its step, in seconds."""
 
     def read(self, line: str) -> Printed | None:
         """Return what a row says, or a box that ends with this line; None for a heading and for any other line."""
@@ -118,6 +130,7 @@ class Tables:
         if len(cells) != len(columns):
             return None
         metrics: dict[str, float] = {}
+        pace: dict[str, float] = {}
         counts: dict[str, tuple[int, int | None]] = {}
         for name, cell in zip(columns, cells, strict=True):
             if name.lower() in _COUNTERS:
@@ -131,8 +144,12 @@ class Tables:
                 if _VALUE.fullmatch(cell) is None:
                     return None
                 metrics[full(lower(name))] = float(cell)
+            elif name.lower() in _PACES and _VALUE.fullmatch(cell) is not None:
+                kind, unit_s = _PACES[name.lower()]
+                pace[kind] = float(cell) * unit_s
         if not metrics:
             return None
+        self.pace = pace if counts.keys() - {"epoch"} else {}  # the time of an epoch is another matter
         epoch, epochs = counts.pop("epoch", (None, None))
         step, steps = next(iter(counts.values()), (None, None))
         batches = _BATCHES.search(line, bar.start()) if bar is not None and step is None else None

@@ -8,6 +8,17 @@ import pytest
 
 from gputop.doctor.logs import after, error_lines, heads, json_lines, launcher, leads, lines, pieces, scan, tracebacks, trouble
 from gputop.doctor.logs.meaning import explain, first_failure, habits
+from gputop.doctor.logs.numbers import (
+    clock,
+    each_rank,
+    growing_memory,
+    not_a_number,
+    one_process,
+    parts,
+    pauses,
+    speakers,
+    stands_still,
+)
 from gputop.doctor.logs.patterns.table import PATTERNS
 from gputop.jobs.output import printed_log
 from tests.doctor.logs.backtracking import quadratic
@@ -31,6 +42,7 @@ SEARCHED = [
             tracebacks,
             trouble,
         ),
+        *(clock, each_rank, growing_memory, not_a_number, one_process, parts, pauses, speakers, stands_still),
         printed_log,
     )
     for name in vars(module)

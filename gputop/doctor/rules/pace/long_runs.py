@@ -16,11 +16,11 @@ from gputop.doctor.facts import stated
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact, Finding
-from gputop.doctor.rules.pace import beside
+from gputop.doctor.rules.pace import beside, own_times
 from gputop.doctor.rules.pace.beside import EVALUATION_MAX_SHARE, EVALUATION_SHARE, PAUSE_SHARE
 from gputop.doctor.rules.pace.by_stack import WRITTEN_SURE_BYTES, calls_by_stack, pauses_by_stack, works_by_stack
 from gputop.doctor.rules.pace.other_work import PAUSE_SURE_SHARE
-from gputop.doctor.rules.pace.own_times import PAUSES_SHARE, evaluates_longer, pauses_before_evaluations
+from gputop.doctor.rules.pace.own_times import PAUSES_SHARE, evaluates_longer, pauses_before_evaluations, stalls_by_own_times
 from gputop.doctor.rules.pace.saves import (
     OFTEN_STEPS,
     SAVES_MIN,
@@ -261,6 +261,7 @@ _JUDGES = (
     writes_in_the_loop,
     pauses_while_it_writes,
     evaluates_longer,
+    stalls_by_own_times,
     pauses_by_stack,
     _works,
     pauses_before_evaluations,
@@ -292,6 +293,9 @@ E07 = Rule(
         f"steps advance (likely from {SURE_SHARE:.0%})",
         f"untracked, losses pause after about equally many steps for {SHARE_MIN:.0%} of the time, and the process writes to "
         f"disk then and hardly otherwise (likely from {SURE_SHARE:.0%})",
+        f"{own_times.STALLS_MIN} printed times of a step are {own_times.STALL_FACTOR:g} times the median, take "
+        f"{own_times.STALL_SHARE:.0%} of all, and are at distances that vary by less than {own_times.STALL_VARIATION:.0%} "
+        f"(likely from {own_times.SHARE:.0%})",
         "evaluations take longer than training, according to the run's own numbers; or, untracked, the pauses before their "
         f"results take {PAUSES_SHARE:.0%} of the time (possible)",
         f"from outside, by the stacks of the main threads: checkpoints take {PAUSE_SHARE:.0%} of all looks (likely from "

@@ -10,8 +10,10 @@ import re
 from typing import NamedTuple
 
 from gputop import units
+from gputop.doctor.evidence import windows
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
+from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
@@ -42,6 +44,11 @@ LOSSES_MIN = 3
 PAUSES_SHARE = 0.5
 READ_S = 1.0
 """Printed values are as old as their reading: they are read once a second."""
+
+
+STALLS_MIN, STALL_FACTOR, STALL_SHARE, STALL_VARIATION = 3, 5.0, 0.1, 0.2
+"""So many printed times of a step are so many times the median, take this share of all, and are at distances that vary by less
+(our choice)."""
 
 
 class _Times(NamedTuple):
@@ -78,6 +85,42 @@ def waits_by_own_times(evidence: Evidence, group: RankGroup) -> Judgement:
             "DataLoader(..., num_workers=8, pin_memory=True, persistent_workers=True, prefetch_factor=4)  # or the framework's "
             "option for it\ngputop run -- ...  # shows whether workers, disk or cores are the reason",
             f"{names.data} counts work that overlaps with the GPU's, not a wait.",
+        )
+        return Suspicion(finding, 3.0)
+    return None
+
+
+def stalls_by_own_times(evidence: Evidence, group: RankGroup) -> Judgement:
+    """Judge E07 by the times of steps that an untracked run prints: at regular distances, one is several times the median."""
+    if not logged.is_printed(group):
+        return None
+    run = logged.run_id(group)
+    for rank in logged.ranks_of(group):
+        name = next((name for name in _STEP if name in rank.metrics), None)
+        found = windows.stalls(evidence.series(run, rank.rank, name), STALL_FACTOR) if name is not None else None
+        if found is None or len(found.steps) < STALLS_MIN or found.excess_share < STALL_SHARE:
+            continue
+        if not windows.regular(found.steps, STALL_VARIATION):
+            continue
+        where = f"{logged.source(group)}: {name}"
+        finding = tracked.about(
+            group,
+            "E07",
+            "warning",
+            "likely" if found.excess_share >= SHARE else "possible",
+            f"The loop stalls every {units.count(int(found.period))} steps: {found.excess_share:.0%} of the printed times",
+            [
+                Fact(
+                    f"{words.count(len(found.steps), 'step')} took {units.metric(found.mean_s)} s, where the median is "
+                    f"{units.metric(found.median_s)} s",
+                    found.mean_s,
+                    where,
+                ),
+            ],
+            "Something runs then that blocks the loop: a checkpoint, an evaluation, a plot, a collection of garbage, or "
+            "work of another rank.",
+            "gputop run -- ...  # shows what it is\n# do it less often, or beside the training",
+            "The length and frequency of the pauses are intentional.",
         )
         return Suspicion(finding, 3.0)
     return None

@@ -200,7 +200,7 @@ def _suspicion(
 ) -> Suspicion:
     member = next((item for item in group.members if item.rank in (rank.rank, None)), None)
     taken = taken_from(evidence, group, member.process if member is not None else None)
-    ask = "gputop where" if group.run_id is None else f"gputop where {fixes.shell_join((group.run_id,))}"
+    ask = "gputop where" if group.run_id is None or not group.processes else f"gputop where {fixes.shell_join((group.run_id,))}"
     finding = tracked.about(
         group,
         "E10",

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from gputop.cli.doctor.logs import explain_logs
-from gputop.doctor.findings.finding import Finding
-from gputop.doctor.logs.meaning.each_rank import KEPT, LINES_MIN, EachRank
+from gputop.doctor.logs.numbers.each_rank import KEPT, LINES_MIN, EachRank
+from gputop.doctor.logs.numbers.line import Lines
 from gputop.units import count
-
-
-def found(tmp_path: Path, lines: Iterable[str], id_: str) -> Finding | None:
-    log = tmp_path / "train.log"
-    log.write_text("\n".join(lines) + "\n")
-    return next((item for item in explain_logs([str(log)])[0] if item.id == id_), None)
+from tests.doctor.logs.numbers.logs import found
 
 
 def timed(data: dict[int, float], synced: bool = True, steps: int = LINES_MIN) -> list[str]:
@@ -37,7 +31,7 @@ def test_a_rank_that_waits_for_its_data_and_lets_the_others_wait(tmp_path: Path)
     finding = found(tmp_path, timed(SLOW), "F01")
     assert finding is not None
     assert (finding.severity, finding.confidence) == ("warning", "likely")
-    assert finding.title == "Rank 2 waits for its data, and the others for rank 2"
+    assert finding.title == "Rank 2 waits for its data, and the others wait for rank 2"
     assert "1.025 s of a step of 1.309 s on rank 2" in finding.evidence[0].text
 
 
@@ -120,7 +114,8 @@ def test_ranks_with_a_share_of_the_data(tmp_path: Path, lines: list[str]) -> Non
 
 def test_a_long_log_takes_no_more_memory() -> None:
     ranks = EachRank()
-    ranks.read(line for _ in range(3) for line in losses({0: 1.0, 1: 1.0}, KEPT))
+    for line in Lines().of(line for _ in range(3) for line in losses({0: 1.0, 1: 1.0}, KEPT)):
+        ranks.read(line)
     assert all(KEPT / 2 <= len(rank.losses) <= KEPT for rank in ranks._named.values())
 
 

@@ -13,38 +13,34 @@ from dataclasses import dataclass, field
 
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.logs.numbers.line import Line
+from gputop.doctor.logs.numbers.one_is_late import one_is_late
+from gputop.doctor.logs.numbers.parts import LINES_MIN
+from gputop.doctor.logs.numbers.speakers import Turns
 from gputop.units import count, metric
 
-LINES_MIN = 5
-"""So many lines with times, or with a count of batches, show what is usual of a rank (our choice)."""
-DATA_SHARE, DATA_TIMES = 0.3, 3.0
-"""A rank waits for its data if that takes this share of its step, and so many times as long as on the others (our choice)."""
-WAIT_SHARE = 0.5
-"""The others wait for it if a part of their steps takes longer than its own, by this share of the difference (our choice)."""
 LOSSES_MIN, RANKS_MIN, GROWS, FALLS = 8, 3, 1.1, 0.9
 """From so many losses of at least so many ranks: the last quarter is so many times the first where a loss grows, and where it
 falls (our choice)."""
-BACK_MIN = LINES_MIN - 1
-"""A number alone in brackets is a rank's if a lower one follows a higher one so often: an epoch's only grows (our choice)."""
+HOSTS_MAX = 4096
+"""So many names are followed."""
 KEPT = 4096
 """So many values of each kind are kept of a rank, whatever the length of the log."""
-_CHARACTERS = 600
-_RANK = re.compile(
-    r"^(?:\[[^\]\s]{1,60}/[^\]\s]{1,60}\]\s)?(?:[\d:.,TZ /-]{4,30}\s)?"
-    r"(?:\W{0,2}(?:rank|gpu)[ _:#=-]?(?P<rank>\d{1,4})(?:/\d{1,4})?(?:\s?[\])>:|,]|(?=\s))|\[(?P<number>\d{1,3})\]\s)",
+_BATCH = re.compile(
+    r"\b(?:batch(?:es)?|iter(?:ation)?|step)\W{1,3}\d{1,9}\s?/\s?(?P<of>\d{1,9})\b"
+    r"|\bepoch\W{0,3}\d{1,6}\W{1,4}\d{1,9}\s?/\s?(?P<whole>\d{1,9})\b",
     re.IGNORECASE,
 )
-_BATCH = re.compile(r"\b(?:batch(?:es)?|iter(?:ation)?|step)\W{1,3}(?P<at>\d{1,9})\s?/\s?(?P<of>\d{1,9})\b", re.IGNORECASE)
-_SAMPLES = re.compile(r"\b(\d{3,12}) (?:samples|images|rows|examples|sequences)\b(?! ?(?:/|per|seen))", re.IGNORECASE)
-_STATED = re.compile(r"\b\d{2,12} \w{3,20}, (\d{1,9}) batches\b", re.IGNORECASE)
+_SAMPLES = re.compile(
+    r"\b(\d{3,12}) (?:samples|images|rows|examples|sequences)\b(?! ?(?:/|per|seen))|\bdata ?set\W{1,3}(\d{3,12})\b",
+    re.IGNORECASE,
+)
+_STATED = re.compile(r"\b\d{2,12} [\w/-]{3,20}(?: \w{3,20})?, (\d{1,9}) batches\b", re.IGNORECASE)
 """The batches of a rank's own samples: "shard 2: 11259 utterances, 217 batches"."""
-_BATCHES = re.compile(r"\b(?:(\d{1,9}) batches\b|len\(\w{0,20}loader\)\s?=\s?(\d{1,9}))", re.IGNORECASE)
+_BATCHES = re.compile(r"\b(?:(\d{1,9}) batches\b|len\(\w{0,20}loader\)\s?=?\s?(\d{1,9}))", re.IGNORECASE)
 _SIZE = re.compile(r"\b(?:batch[ _-]?size|batches of)[ :=]{1,3}(\d{1,6})\b", re.IGNORECASE)
-_PART = re.compile(r"(?<![\w.])([A-Za-z][\w+/-]{0,30}(?: wait)?)[ :=]{1,5}(\d{1,6}\.\d{1,6})(?: ?(m?s)\b|(?=\s|$))")
-_OF_A_STEP = re.compile(r"fwd|bwd|forward|backward|compute|sync|comm|all_?reduce|step|opt", re.IGNORECASE)
+_SECONDS = re.compile(r"\d ?m?s\b|\((?:m?s|sec)\)")
 _LOSS = re.compile(r"(?<![A-Za-z])(?:\w{1,20}_)?loss[ :=]{1,4}(\d{1,9}\.\d{1,9})\b", re.IGNORECASE)
-_DATA = re.compile(r"^(?:data|fetch|load)", re.IGNORECASE)
-_WHOLE = re.compile(r"^(?:step|total|time|iter)", re.IGNORECASE)
 
 
 @dataclass
@@ -62,24 +58,27 @@ class _Rank:
     unit: str = ""
     losses: list[float] = field(default_factory=list)
 
-    def take(self, text: str) -> None:
-        """Take what follows the number in one of its lines."""
+    def take(self, text: str, parts: Mapping[str, float]) -> None:
+        """Take what follows the number in one of its lines, and the parts of a step in it."""
         batch = _BATCH.search(text)
         if batch is not None:
-            self.totals[int(batch["of"])] += 1
+            self.totals[int(batch["of"] or batch["whole"])] += 1
         samples, batches, size = _SAMPLES.search(text), _BATCHES.search(text), _SIZE.search(text)
         if samples is not None and batches is not None and size is not None:
-            self.data_set = int(samples[1]), int(batches[1] or batches[2]), int(size[1])
+            self.data_set = int(samples[1] or samples[2]), int(batches[1] or batches[2]), int(size[1])
         stated = _STATED.search(text)
         self.stated = int(stated[1]) if stated is not None else self.stated
         loss = _LOSS.search(text)
         if loss is not None:
             _keep(self.losses, float(loss[1]))
-        parts = [part for part in _PART.findall(text) if part[2] or _DATA.match(part[0]) or _OF_A_STEP.search(part[0])]
-        if len(parts) > 2 and any(_DATA.match(name) for name, _, _ in parts):
-            self.unit = " s" if parts[0][2] else ""
-            for name, value, unit in parts:
-                _keep(self.parts.setdefault(name.lower(), []), float(value) * (1e-3 if unit == "ms" else 1.0))
+        if len(parts) > 1:
+            self.take_parts(text, parts)
+
+    def take_parts(self, text: str, parts: Mapping[str, float]) -> None:
+        """Take the parts of a step."""
+        self.unit = " s" if _SECONDS.search(text) else self.unit
+        for name, seconds in parts.items():
+            _keep(self.parts.setdefault(name, []), seconds)
 
 
 class EachRank:
@@ -90,67 +89,47 @@ class EachRank:
         self._named: dict[int, _Rank] = {}
         """By the number of a rank or a GPU."""
         self._numbered: dict[int, _Rank] = {}
-        """By a number alone in brackets, of a rank or of something else."""
-        self._last = 0
-        self._back = 0
-        """The last such number, and how often a lower one followed a higher one."""
+        """By a number alone, of a rank or of something else."""
+        self._hosts: dict[str, _Rank] = {}
+        self._numbers, self._names = Turns(), Turns()
 
-    def read(self, lines: Iterable[str]) -> None:
-        """Take lines."""
-        for line in lines:
-            head = _RANK.match(line[:_CHARACTERS])
-            if head is not None:
-                number = int(head["rank"] or head["number"])
-                ranks = self._named if head["rank"] else self._numbered
-                ranks.setdefault(number, _Rank()).take(line[head.end() : _CHARACTERS])
-                if head["number"]:
-                    self._back += number < self._last
-                    self._last = number
+    def read(self, line: Line) -> None:
+        """Take the next line."""
+        speaker, parts = line.speaker, line.parts
+        if speaker is None:
+            return
+        if speaker.host is not None and len(parts) > 1 and (speaker.host in self._hosts or len(self._hosts) < HOSTS_MAX):
+            self._hosts.setdefault(speaker.host, _Rank()).take_parts(speaker.rest, parts)
+            self._names.take(speaker.host)
+        if speaker.rank is not None:
+            ranks = self._named if speaker.is_named else self._numbered
+            ranks.setdefault(speaker.rank, _Rank()).take(speaker.rest, parts)
+            if not speaker.is_named:
+                self._numbers.take(str(speaker.rank))
 
     def findings(self) -> tuple[Finding, ...]:
-        """Return what the ranks' own numbers say together."""
-        ranks = self._named or (self._numbered if self._back >= BACK_MIN else {})
-        if len(ranks) < 2:
-            return ()
-        judged = _one_waits_for_data(ranks), _unequal(ranks), _same_data(ranks), _one_grows(ranks)
+        """Return what the ranks' own numbers say together, or those of the hosts."""
+        ranks = self._named if len(self._named) > 1 or not self._numbers.are_taken else self._numbered
+        hosts = self._hosts if self._names.are_taken else {}
+        of_hosts = one_is_late(_parts_by_name(hosts), "host", _unit_of(hosts.values()))
+        if of_hosts is not None or len(ranks) < 2:
+            return () if of_hosts is None else (of_hosts,)
+        named = {str(number): rank for number, rank in ranks.items()}
+        judged = (
+            one_is_late(_parts_by_name(named), "rank", _unit_of(named.values())),
+            _unequal(ranks),
+            _same_data(ranks),
+            _one_grows(ranks),
+        )
         return tuple(found for found in judged if found is not None)
 
 
-def _one_waits_for_data(ranks: Mapping[int, _Rank]) -> Finding | None:
-    """F01: the data of one rank takes long, and the others wait for it in another part of their steps."""
-    means = {number: _means(rank) for number, rank in ranks.items() if rank.parts}
-    if len(means) < 2 or any(not found for found in means.values()):
-        return None
-    waits = {number: sum(each for name, each in parts.items() if _DATA.match(name)) for number, parts in means.items()}
-    steps = {number: sum(each for name, each in parts.items() if not _WHOLE.match(name)) for number, parts in means.items()}
-    late = max(waits, key=waits.__getitem__)
-    usual = statistics.median(wait for number, wait in waits.items() if number != late)
-    if waits[late] < DATA_SHARE * steps[late] or waits[late] < DATA_TIMES * usual:
-        return None
-    others = [parts for number, parts in means.items() if number != late]
-    unit = ranks[late].unit
-    longer = max((min(parts[name] for parts in others) - means[late][name] for name in _others(means)), default=0.0)
-    if longer < WAIT_SHARE * (waits[late] - usual):
-        return None
-    return Finding(
-        id="F01",
-        severity="warning",
-        confidence="likely",
-        title=f"Rank {late} waits for its data, and the others for rank {late}",
-        evidence=(
-            Fact(
-                f"data takes {metric(waits[late])}{unit} of a step of {metric(steps[late])}{unit} on rank {late}",
-                waits[late],
-                "log",
-            ),
-            Fact(f"it takes {metric(usual)}{unit} on the others, whose steps are as long", usual, "log"),
-        ),
-        cause="Each step is as slow as its slowest rank: the ranks average their gradients. This one reads from a slower "
-        "disk, has fewer workers or cores, or larger samples.",
-        fix="# put its part of the data on the disk of the others, or give each rank a share of all of it\n"
-        "DistributedSampler(dataset, shuffle=True)  # over data that is equally fast for all ranks",
-        refuted_by=f"Another rank than {late} has such times in the rest of the run.",
-    )
+def _parts_by_name(ranks: Mapping[str, _Rank]) -> dict[str, dict[str, list[float]]]:
+    return {name: rank.parts for name, rank in ranks.items()}
+
+
+def _unit_of(ranks: Iterable[_Rank]) -> str:
+    return next((rank.unit for rank in ranks if rank.unit), "")
 
 
 def _unequal(ranks: Mapping[int, _Rank]) -> Finding | None:
@@ -243,14 +222,3 @@ def _change(losses: Sequence[float]) -> float:
     quarter = max(1, len(losses) // 4)
     first = statistics.fmean(losses[:quarter])
     return statistics.fmean(losses[-quarter:]) / first if first > 0 else 1.0
-
-
-def _means(rank: _Rank) -> dict[str, float]:
-    """Return the mean seconds of each part of a rank's steps; empty if it has printed too few."""
-    return {name: statistics.fmean(values) for name, values in rank.parts.items() if len(values) >= LINES_MIN}
-
-
-def _others(means: dict[int, dict[str, float]]) -> set[str]:
-    """Return the parts that all ranks print, apart from the data and the whole step."""
-    common = set.intersection(*(set(parts) for parts in means.values()))
-    return {name for name in common if not _DATA.match(name) and not _WHOLE.match(name)}

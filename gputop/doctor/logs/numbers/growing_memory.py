@@ -1,0 +1,110 @@
+"""Memory that grows for as long as a log reports it: of the GPU, or of the process or its host. Pure."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+
+from gputop import units
+from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.logs.numbers.line import Line
+
+VALUES_MIN, SURE_VALUES = 8, 12
+"""So many values are a course; from the second number on it is likely (our choice)."""
+GROWN, SURE_GROWN = 1.3, 1.5
+"""The last quarter is so many times the first (our choice)."""
+EVENLY = 0.15
+"""Each quarter adds this share of the growth: what is full, or was only once larger, grows no more (our choice)."""
+SERIES_MAX, KEPT = 256, 10_000
+"""So many names of so many speakers are followed, and so many values of each."""
+_WORDS = ("mem", "rss", "ram", "cuda", "alloc", "reserved", "used")
+_MEMORY = re.compile(
+    r"(?i)(?<![A-Za-z])(?P<name>(?:[\w/]{0,40}?(?:mem(?:ory)?|rss|vram)[\w/]{0,20}|ram|cuda|mem\w{0,12}alloc\w{0,10}|allocated|"
+    r"reserved|(?:host|ram|memory|system)\W{1,2}used)(?: ?\([^()]{0,30}\))?(?: used| usage| allocated| reserved)?)"
+    r"[\"']?[ :=]{1,4}(?P<value>\d{1,7}(?:\.\d{1,6})?) ?(?P<unit>[KMGT]i?B?\b)?(?![\w.]|:\d)"
+)
+_NO_USE = re.compile(r"(?i)free|avail|total|limit|pin|retr|count|num|freq|fraction|slots|(?<![a-z])(?:device|index|bank)")
+_WORD = 10
+"""A word before a name may say that it is no use: "free mem 10.2G"."""
+_OF_GPU = re.compile(r"(?i)gpu|cuda|vram|alloc|reserved|device")
+_OF_HOST = re.compile(r"(?i)rss|ram(?!e)|host|cpu|system|process")
+_FACTORS = {"k": 1 / 1024, "m": 1.0, "g": 1024.0, "t": 1024.0 * 1024.0}
+"""To MiB."""
+
+
+class GrowingMemory:
+    """Follows the lines of one log."""
+
+    def __init__(self) -> None:
+        """Start before the first value."""
+        self._values: dict[tuple[str, str], list[float]] = {}
+        self._units: dict[tuple[str, str], str] = {}
+
+    def read(self, line: Line) -> None:
+        """Take the next line."""
+        if not any(word in line.lower for word in _WORDS):
+            return
+        speaker = line.speaker
+        for match in _MEMORY.finditer(line.text):
+            name, unit = match["name"].strip(), match["unit"] or ""
+            before = max(0, match.start() - _WORD)
+            if _NO_USE.search(line.text, before, match.end("name")) or not (unit or "mem" in name.lower()):
+                continue
+            key = "" if speaker is None else f"{speaker.host or ''}{speaker.rank}", name.lower()
+            if key not in self._values and len(self._values) >= SERIES_MAX:
+                continue
+            values = self._values.setdefault(key, [])
+            self._units.setdefault(key, unit)
+            if len(values) < KEPT:
+                values.append(float(match["value"]) * (_FACTORS[unit[0].lower()] if unit else 1.0))
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return the memory that has grown the most."""
+        grown = [(times, key) for key, values in self._values.items() if (times := _grown(values)) is not None]
+        if not grown:
+            return ()
+        times, key = max(grown)
+        return (_finding(key[1], self._values[key], self._units[key], times),)
+
+
+def _grown(values: Sequence[float]) -> float | None:
+    """Return how many times the first quarter the last one is; None unless the values grow all the time."""
+    if len(values) < VALUES_MIN:
+        return None
+    cuts = [len(values) * part // 4 for part in range(5)]
+    quarters = [units.mean(values[begin:end]) for begin, end in itertools.pairwise(cuts)]
+    growth = quarters[-1] - quarters[0]
+    if quarters[0] <= 0 or quarters[-1] < GROWN * quarters[0]:
+        return None
+    steady = all(after - before >= EVENLY * growth for before, after in itertools.pairwise(quarters))
+    return quarters[-1] / quarters[0] if steady else None
+
+
+def _finding(name: str, values: Sequence[float], unit: str, times: float) -> Finding:
+    first, last = (_text(value, unit) for value in (values[0], values[-1]))
+    of_host = _OF_HOST.search(name) is not None and _OF_GPU.search(name) is None
+    where = "memory of the host" if of_host else "memory of the GPU" if _OF_GPU.search(name) else "memory"
+    return Finding(
+        id="H06",
+        severity="warning",
+        confidence="likely" if times >= SURE_GROWN and len(values) >= SURE_VALUES else "possible",
+        title=f"The {where} grows all the time: {name} from {first} to {last}",
+        evidence=(
+            Fact(
+                f"{name} has grown in each quarter of {units.count(len(values))} values, {times:.1f} times in all", times, "log"
+            ),
+        ),
+        cause="Something keeps what each step leaves behind: a list of losses or outputs with their graphs, a cache, a "
+        "replay of samples, or data that each worker process copies as it reads it.",
+        fix="history.append(loss.item())  # not loss: it keeps the graph and its tensors\n"
+        "outputs.append(y.detach().cpu())\n"
+        "# of workers: arrays instead of lists of Python objects, which each worker copies when it counts references",
+        refuted_by="It stays where it is once a cache or a replay memory is full, or sequences become longer on purpose.",
+    )
+
+
+def _text(value: float, unit: str) -> str:
+    if not unit:
+        return units.metric(value)
+    return f"{units.metric(value / _FACTORS[unit[0].lower()])} {unit[0].upper()}iB"

@@ -1,0 +1,60 @@
+"""A line of a log with what its followers need: when it was written, whose it is, and which times it prints. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from gputop.doctor.findings.finding import Finding
+from gputop.doctor.logs.numbers.clock import Clock
+from gputop.doctor.logs.numbers.parts import Legend
+from gputop.doctor.logs.numbers.speakers import Speaker, speaker_of
+
+CHARACTERS = 1000
+"""Only this much of a line is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line without escape sequences."""
+
+    text: str
+    lower: str
+    """The same in lower case, to look for words before an expression does."""
+    at: float | None
+    """When it was written, in seconds since some day; None if it does not say."""
+    speaker: Speaker | None
+    parts: Mapping[str, float]
+    """The seconds of each part of a step that it prints, by name; as printed if it names no unit."""
+
+    @property
+    def rest(self) -> str:
+        """What follows the number of its rank or the name of its host."""
+        return self.text if self.speaker is None else self.speaker.rest
+
+
+class Follower(Protocol):
+    """Follows the lines of one log."""
+
+    def read(self, line: Line) -> None:
+        """Take the next line."""
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return what its lines say together."""
+
+
+class Lines:
+    """Reads the lines of one log, which share a clock and the names of the times in their rows."""
+
+    def __init__(self) -> None:
+        """Start before the first line."""
+        self._clock, self._legend = Clock(), Legend()
+
+    def of(self, texts: Iterable[str]) -> Iterator[Line]:
+        """Yield the next lines."""
+        for whole in texts:
+            text = whole[:CHARACTERS]
+            speaker = speaker_of(text)
+            parts = self._legend.parts_of(text if speaker is None else speaker.rest)
+            yield Line(text, text.lower(), self._clock.at(text), speaker, parts)

@@ -1,0 +1,85 @@
+"""Numbers of a training that have become NaN, whatever they are called. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from gputop import units
+from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.logs.after import is_progress
+from gputop.doctor.logs.numbers.line import Line
+
+FINITE_MIN, NAN_MIN = 3, 3
+"""So many values were numbers, and so many in a row to the end of the log are not (our choice)."""
+NAMES_MAX = 256
+EARLY_LINES = 50
+"""The first so many lines of progress show which numbers there are; others are read from the first NaN on."""
+_PAIR = re.compile(
+    r"(?<![\w./-])([A-Za-z][\w/.@-]{0,50})[\"']?[ :=]{1,4}(nan\b|[-+]?\d{1,15}(?:\.\d{1,15})?(?:e[-+]?\d{1,3})?)", re.IGNORECASE
+)
+_NO_LOSS = re.compile(r"(?i)step|epoch|iter|batch|time|eta|best|val|valid|eval|test|dev|rank|gpu|mem|lr|speed|rate")
+"""What counts, or is NaN where there is nothing to average; and evaluations, which may lack a class."""
+
+
+@dataclass
+class _Values:
+    finite: int = 0
+    nan: int = 0
+    last: str = ""
+    """The line of the last number."""
+
+
+class NotANumber:
+    """Follows the lines of one log."""
+
+    def __init__(self) -> None:
+        """Start before the first value."""
+        self._values: dict[str, _Values] = {}
+        self._lines = 0
+        self._any_nan = False
+
+    def read(self, line: Line) -> None:
+        """Take the next line."""
+        has_nan = "nan" in line.lower
+        if not (has_nan or self._is_early or self._any_nan) or not is_progress(line.rest):
+            return
+        self._lines += 1
+        self._any_nan = self._any_nan or has_nan
+        for name, value in _PAIR.findall(line.rest):
+            if _NO_LOSS.search(name) or (name not in self._values and len(self._values) >= NAMES_MAX):
+                continue
+            values = self._values.setdefault(name, _Values())
+            if value.lower() == "nan":
+                values.nan += 1
+            else:
+                values.finite, values.nan, values.last = values.finite + 1, 0, line.text.strip()
+
+    @property
+    def _is_early(self) -> bool:
+        return self._lines < EARLY_LINES
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return the first of the numbers that have become NaN for good."""
+        gone = [(name, of) for name, of in self._values.items() if of.finite >= FINITE_MIN and of.nan >= NAN_MIN]
+        if not gone:
+            return ()
+        name, values = gone[0]
+        return (
+            Finding(
+                id="J01",
+                severity="error",
+                confidence="likely",
+                title=f"The training's numbers are NaN: {name}, the last {units.count(values.nan)} times",
+                evidence=(
+                    Fact(f"{name} is NaN in the last {units.count(values.nan)} lines that print it", values.nan, "log"),
+                    Fact(f"its last number: {values.last[:160]}", values.last[:160], "log"),
+                ),
+                cause="A step was too large, a value too small to be a divisor or in a logarithm, or too large for 16 bits; "
+                "since then, all weights are NaN.",
+                fix="# continue from a checkpoint before that, with a lower learning rate and\n"
+                "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n"
+                "torch.autograd.set_detect_anomaly(True)  # for one run: names the operation",
+                refuted_by=f"{name} is NaN where there was nothing to measure.",
+            ),
+        )

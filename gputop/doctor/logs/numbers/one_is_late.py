@@ -1,0 +1,105 @@
+"""One rank or host for which all others wait, by the parts of a step that each prints of itself. Pure."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.logs.numbers.parts import LINES_MIN, PartKind, kind_of
+from gputop.units import metric
+
+Member = Literal["rank", "host"]
+
+DATA_SHARE, DATA_TIMES = 0.3, 3.0
+"""A rank waits for its data if that takes this share of its step, and so many times as long as on the others (our choice)."""
+WORK_SHARE, WORK_TIMES = 0.15, 1.25
+"""Its work takes longer if what it takes more is this share of its step, and it is so many times that of the others (our
+choice)."""
+WAIT_SHARE = 0.5
+"""The others wait for it if a part of their steps takes longer than its own, by this share of the difference (our choice)."""
+
+
+def one_is_late(printed: Mapping[str, Mapping[str, Sequence[float]]], what: Member, unit: str) -> Finding | None:
+    """Return the finding on the one that all others wait for; None if there is none.
+
+    Args:
+        printed: for each by its name, the seconds of each part of its steps.
+        what: what they are.
+        unit: stands after the seconds: "" if the lines name none.
+    """
+    means = {name: _means(parts) for name, parts in printed.items() if parts}
+    if len(means) < 2 or not all(means.values()):
+        return None
+    common = set.intersection(*(set(parts) for parts in means.values()))
+    kinds = {part: kind_of(part) or "compute" for part in common}
+    own = [part for part in common if kinds[part] not in ("whole", "communication", "waiting")]
+    found = max(((*_latest(means, part), part) for part in sorted(own)), default=None)
+    if found is None:
+        return None
+    more, late, part = found
+    usual, takes = means[late][part] - more, means[late][part]
+    step = sum(seconds for name, seconds in means[late].items() if kinds.get(name) != "whole")
+    share, times = (DATA_SHARE, DATA_TIMES) if kinds[part] == "data" else (WORK_SHARE, WORK_TIMES)
+    if (takes if kinds[part] == "data" else more) < share * step or takes < times * usual:
+        return None
+    others = [parts for name, parts in means.items() if name != late]
+    waits = max((min(each[name] for each in others) - means[late][name] for name in common if name != part), default=0.0)
+    if waits < WAIT_SHARE * more:
+        return None
+    return _finding(late, part, kinds[part], what, (takes, usual, step), unit)
+
+
+def _means(parts: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    """Return the mean seconds of each part; empty if too few are printed."""
+    return {name: statistics.fmean(values) for name, values in parts.items() if len(values) >= LINES_MIN}
+
+
+def _latest(means: Mapping[str, Mapping[str, float]], part: str) -> tuple[float, str]:
+    """Return by how much a part takes longer for one than usual for the others, and for which one."""
+    late = max(means, key=lambda name: means[name][part])
+    return means[late][part] - statistics.median(parts[part] for name, parts in means.items() if name != late), late
+
+
+def _finding(late: str, part: str, kind: PartKind, what: Member, times: tuple[float, float, float], unit: str) -> Finding:
+    takes, usual, step = times
+    who = f"{what} {late}"
+    id_, title, cause, fix = _OF_DATA if kind == "data" else _OF_MORE if kind not in ("compute", "data") else _OF_WORK
+    return Finding(
+        id="K01" if what == "host" else id_,
+        severity="warning",
+        confidence="likely",
+        title=f"{who[0].upper()}{who[1:]} {title}, and the others wait for {who}",
+        evidence=(
+            Fact(f"{part} takes {metric(takes)}{unit} of a step of {metric(step)}{unit} on {who}", takes, "log"),
+            Fact(f"it takes {metric(usual)}{unit} on the others, whose steps are as long", usual, "log"),
+        ),
+        cause=cause,
+        fix=fix,
+        refuted_by=f"Another {what} than {late} has such times in the rest of the run.",
+    )
+
+
+_OF_DATA = (
+    "F01",
+    "waits for its data",
+    "Each step is as slow as its slowest rank: the ranks average their gradients. This one reads from a slower disk, has fewer "
+    "workers or cores, or larger samples.",
+    "# put its part of the data on the disk of the others, or give each rank a share of all of it\n"
+    "DistributedSampler(dataset, shuffle=True)  # over data that is equally fast for all ranks",
+)
+_OF_WORK = (
+    "F02",
+    "computes longer",
+    "Each step is as slow as its slowest rank: the ranks average their gradients. The GPU of this one is slower, hot, locked "
+    "to a low clock or used by another program, or its batches are larger.",
+    "nvidia-smi -q -d CLOCK,PERFORMANCE,TEMPERATURE  # on its host: throttled?\n"
+    "nvidia-smi  # does another program use its GPU?",
+)
+_OF_MORE = (
+    "F05",
+    "does more than the others",
+    "Each step is as slow as its slowest rank: what only this one does (saving, logging, evaluating) all others wait for.",
+    "# do it less often, in another process, or a share of it on each rank",
+)

@@ -1,0 +1,102 @@
+"""A training of one process where several GPUs or several such processes stand in the same log. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from gputop.doctor.findings import words
+from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.logs.numbers.line import Line
+
+BUSY_PERCENT, IDLE_PERCENT, IDLE_SHARE = 30, 3, 0.03
+"""A GPU works from the first utilization on, and is idle up to the second, with no more than this share of its memory in use
+(our choice)."""
+_WORDS = ("process", "distributed", "world", "parallel", "device_map", "n_gpu", "nproc")
+_ALONE = re.compile(
+    r"(?i)\bsingle process on 1 (?:GPU|device)|\bnot using distributed mode\b|"
+    r"\bdistributed environment: (?:NO|DistributedType\.NO)\b|"
+    r"\bworld[_ ]size\W{1,4}1\b|\bnum(?:ber)?(?: of)? processes\W{1,3}1\b|\bdistributed ?= ?False\b"
+)
+_LISTED = re.compile(r"^GPU (?P<number>\d{1,3}): \S.{0,80}\(UUID: ")
+_ROW = re.compile(
+    r"^\|?\s{0,6}\[?(?P<number>\d{1,2})\]?\s.{0,60}?(?P<percent>\d{1,3}) ?%"
+    r".{0,30}?(?P<used>\d{1,6}) ?(?:MiB|MB)? ?/ ?(?P<total>\d{3,6}) ?(?:MiB|MB)"
+)
+_SEVERAL = re.compile(
+    r"(?i)DataParallel|device_map|n_gpu\W{1,3}[2-9]|world[_ ]size\W{1,4}[2-9]|nproc[_-]per[_-]node|num_processes\W{1,3}[2-9]"
+)
+
+
+class OneProcess:
+    """Follows the lines of one log."""
+
+    def __init__(self) -> None:
+        """Start before the first line."""
+        self._alone: dict[int | None, str] = {}
+        """The line in which a task, or the only process, says that it is alone."""
+        self._listed: set[int] = set()
+        self._rows: dict[int, tuple[int, float]] = {}
+        """The utilization of each GPU in percent, and the share of its memory in use."""
+        self._several = False
+
+    def read(self, line: Line) -> None:
+        """Take the next line."""
+        text, lower = line.text, line.lower
+        if any(word in lower for word in _WORDS):
+            self._several = self._several or _SEVERAL.search(text) is not None
+            if _ALONE.search(text) is not None:
+                self._alone.setdefault(None if line.speaker is None else line.speaker.rank, text.strip())
+        if "uuid" in lower and (listed := _LISTED.match(text)) is not None:
+            self._listed.add(int(listed["number"]))
+        elif "%" in text and (row := _ROW.match(text)) is not None:
+            self._rows[int(row["number"])] = int(row["percent"]), int(row["used"]) / max(1, int(row["total"]))
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return what stands beside a process that is alone."""
+        tasks = [rank for rank in self._alone if rank is not None]
+        if len(tasks) > 1:
+            return (_of_tasks(len(tasks), next(iter(self._alone.values()))),)
+        if self._several or not (self._alone or self._rows):
+            return ()
+        idle = [number for number, (percent, share) in self._rows.items() if percent <= IDLE_PERCENT and share <= IDLE_SHARE]
+        busy = [number for number, (percent, _) in self._rows.items() if percent >= BUSY_PERCENT]
+        seen = len(busy) == 1 and len(idle) == len(self._rows) - 1 > 0
+        if not seen and (not self._alone or len(self._listed) < 2):
+            return ()
+        gpus = len(self._rows) if seen else len(self._listed)
+        facts = [Fact(line, line, "log") for line in list(self._alone.values())[:1]]
+        if seen:
+            facts.append(
+                Fact(
+                    f"GPU {busy[0]} works, and {words.agree(len(idle), 'the other is', 'all others are')} idle", busy[0], "log"
+                )
+            )
+        else:
+            facts.append(Fact(f"the host has {words.count(gpus, 'GPU')}", gpus, "log"))
+        return (
+            Finding(
+                id="A01",
+                severity="warning",
+                confidence="likely" if self._alone else "possible",
+                title=f"One process trains on 1 of {words.count(gpus, 'GPU')}",
+                evidence=tuple(facts),
+                cause="The script was started with python: without a launcher there is one process, which uses one GPU.",
+                fix="torchrun --standalone --nproc-per-node=gpu train.py ...  # or: accelerate launch --multi_gpu",
+                refuted_by="The other GPUs belong to other users, or are left out on purpose.",
+            ),
+        )
+
+
+def _of_tasks(number: int, line: str) -> Finding:
+    return Finding(
+        id="A18",
+        severity="warning",
+        confidence="likely",
+        title=f"{number} processes train {number} models: each says that it is alone",
+        evidence=(Fact(line, line, "log"), Fact(f"so do {number} tasks of this log", number, "log")),
+        cause="What started them gave none of them a rank and a world size that the script reads, so each trains by itself, on "
+        "all of the data, and writes over the files of the others.",
+        fix="srun --ntasks-per-node=1 torchrun --nnodes=$SLURM_NNODES --nproc-per-node=gpu --rdzv-backend=c10d \\\n"
+        "  --rdzv-endpoint=$(scontrol show hostnames $SLURM_JOB_NODELIST | head -1):29500 train.py ...",
+        refuted_by="They are independent runs on purpose, with settings of their own.",
+    )

@@ -1,0 +1,139 @@
+"""The parts of a step that a line prints with their times, and what each is spent on, judging by the names. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Literal
+
+PartKind = Literal["data", "waiting", "communication", "saving", "evaluation", "logging", "compute", "whole"]
+
+LINES_MIN = 5
+"""So many lines with times show what is usual (our choice)."""
+_NAME = r"(?<![\w./-])([A-Za-z][\w+/-]{0,40}(?: (?:wait|time|loading))?)(?: ?\((?P<in>m?s|sec|seconds)\))?"
+_PART = re.compile(
+    rf"{_NAME}[\"']?[ :=]{{1,5}}(\d{{1,6}}\.\d{{1,6}}|\d{{1,7}}(?= ?m?s\b))(?: ?(?P<unit>m?s|sec|seconds)\b|(?=[\s|,;)\]}}]|$))"
+)
+_WHOLE_NUMBER = re.compile(rf"{_NAME}[\"']?[ :=]{{1,6}}(\d{{1,6}})(?=[\s|,;)\]}}]|$)")
+_ROW = re.compile(r"(?<![\d./])\d{1,5}\.\d{1,6}(?: / \d{1,5}\.\d{1,6}){1,7}(?![\d/])")
+_LEGEND = re.compile(r"(?<![\w/])[A-Za-z][\w+-]{0,30}(?: / [A-Za-z][\w+ -]{0,30}?){1,7}(?=[,.;()]|$)")
+_HEADING = re.compile(r"\btime \((m?s)\)")
+"""DeepSpeed's line of times has its unit before the first of them."""
+_WORKS = (
+    r"fwd|bwd|forward|backward|comp(?:ute)?|opt(?:im(?:izer)?)?|update|model|gpu|train|rollout|sampl(?:e|ing)|"
+    r"generat(?:e|ion)|learn|actor|critic|grad"
+)
+_EXPRESSIONS: tuple[tuple[PartKind, str], ...] = (
+    (
+        "communication",
+        r"all_?reduce|all_?gather|reduce_?scatter|comm(?:s|unication)?(?![a-z])|sync(?!bn)|barrier|nccl",
+    ),
+    ("saving", r"sav(?:e|ing)|checkpoint|ckpt|snapshot"),
+    ("evaluation", r"(?<![a-z])(?:eval|val|test)"),
+    ("logging", r"(?<![a-z])(?:log(?:ging)?|metrics?|plot|vis(?:ual)?|tensorboard|wandb)(?![a-z])"),
+    (
+        "data",
+        r"(?<![a-z])(?:data(?!/(?!time|wait|load))|input|fetch|load(?:er|ing)?|batch[_ ]?(?:get|gen|prep)|h2d|preproc|augment|decode|tokeniz|"
+        r"collate)",
+    ),
+    (
+        "whole",
+        r"^(?:step|iter|iteration|batch|total|elapsed|epoch|train)?[_/ ]?(?:time|total|m?s|sec|dur(?:ation)?|iter|iteration)$"
+        r"|^(?:step|dt)$",
+    ),
+    ("compute", rf"(?<![a-z])(?:{_WORKS})(?![a-z])|fwd|bwd"),
+)
+_KINDS = tuple((kind, re.compile(rf"(?i){expression}")) for kind, expression in _EXPRESSIONS)
+_NO_TIME = re.compile(r"(?i)loss|acc|score|rew|return|norm|(?<![a-z])(?:lr|f1|ppl|m?ap|iou|auc|err|mse|mae|kl|nll|ce)(?![a-z])")
+"""What is measured of the model, not of its pace."""
+_WAITS = re.compile(r"(?i)^(?:wait(?:ed|ing)?|idle|blocked)(?![a-z])")
+_KINDS_OF_DATA = re.compile(r"(?i)data|batch|load|input|fetch")
+WHOLE_SHARE = 0.8
+"""The time of a whole step is at least so much of the sum of its parts, some of which may overlap (our choice)."""
+_COUNTS = ("step", "iter", "iteration", "batch", "epoch")
+"""Before a whole number, these count."""
+_NESTED = ("bwd_inner", "bwd_allreduce"), "bwd"
+"""DeepSpeed's parts of another part."""
+
+
+def parts_of(text: str) -> dict[str, float]:
+    """Return the seconds of each part that a line prints, by its name in lower case; as printed if it names no unit."""
+    heading = _HEADING.search(text)
+    found: dict[str, float] = {}
+    for match in _PART.finditer(text, heading.end() if heading is not None else 0):
+        unit = match["unit"] or match["in"] or (heading[1] if heading is not None else "")
+        if not match["unit"] and _NO_TIME.search(match[1]):
+            continue
+        if match["unit"] or match["in"] or heading is not None or kind_of(match[1]) is not None:
+            found.setdefault(match[1].lower(), float(match[3]) * (1e-3 if unit == "ms" else 1.0))
+    if not found:
+        found = _of_whole_numbers(text)
+    inner, outer = _NESTED
+    if found.keys() >= set(inner):
+        found.pop(outer, None)
+    return found
+
+
+def _of_whole_numbers(text: str) -> dict[str, float]:
+    """Return the parts of a line without fractions or units: of milliseconds by their names, or if they add up to a whole."""
+    found = {
+        match[1].lower(): float(match[3])
+        for match in _WHOLE_NUMBER.finditer(text)
+        if kind_of(match[1]) is not None and not _NO_TIME.search(match[1]) and match[1].lower() not in _COUNTS
+    }
+    named = {name: number * 1e-3 for name, number in found.items() if name.endswith("_ms")}
+    if len(named) > 1:
+        return named
+    wholes = [number for name, number in found.items() if kind_of(name) == "whole"]
+    known = sum(found.values()) - sum(wholes)
+    adds_up = len(wholes) == 1 and len(found) > 2 and WHOLE_SHARE * known <= wholes[0] <= known / WHOLE_SHARE
+    return found if adds_up else {}
+
+
+class Legend:
+    """The names of parts whose times stand in rows, "0.012 / 0.991 / 0.043", said once: "load / compute / wait"."""
+
+    def __init__(self) -> None:
+        """Start without names."""
+        self._names: tuple[str, ...] = ()
+
+    def parts_of(self, text: str) -> dict[str, float]:
+        """Return the parts that a line prints, by ``parts_of`` or in a row."""
+        found = parts_of(text)
+        if found or " / " not in text:
+            return found
+        row = _ROW.search(text)
+        if row is not None:
+            values = row[0].split(" / ")
+            return dict(zip(self._names, map(float, values), strict=True)) if len(values) == len(self._names) else {}
+        legend = _LEGEND.search(text)
+        names = tuple(name.strip().lower() for name in legend[0].split(" / ")) if legend is not None else ()
+        if sum(kind_of(name) is not None for name in names) > 1:
+            self._names = names
+        return {}
+
+
+def kind_of(name: str) -> PartKind | None:
+    """Return what a part is spent on; None if its name does not say."""
+    if _WAITS.search(name) and not _KINDS[0][1].search(name):
+        return "data" if _KINDS_OF_DATA.search(name) else "waiting"
+    return next((kind for kind, form in _KINDS if form.search(name)), None)
+
+
+def spent(parts: Mapping[str, float]) -> dict[PartKind, float]:
+    """Return how long each kind of work takes. A whole is none, unless it is too short to be one: an optimizer's step."""
+    found: dict[PartKind, float] = {}
+    wholes = []
+    for name, seconds in parts.items():
+        kind = kind_of(name) or "compute"
+        if kind == "whole":
+            wholes.append(seconds)
+        else:
+            found[kind] = found.get(kind, 0.0) + seconds
+    known = sum(found.values())
+    for seconds in wholes:
+        if seconds < WHOLE_SHARE * known:
+            found["compute"] = found.get("compute", 0.0) + seconds
+        elif len(wholes) == 1 and seconds > known:
+            found["compute"] = found.get("compute", 0.0) + seconds - known
+    return found

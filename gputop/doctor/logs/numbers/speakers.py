@@ -1,0 +1,75 @@
+"""Which rank or host a line is about, by what stands at its beginning or in its JSON. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import NamedTuple
+
+from gputop.doctor.logs.numbers.parts import LINES_MIN
+
+_BEFORE = r"^(?:\[[^\]\s]{1,60}/[^\]\s]{1,60}\]\s)?(?:\[?[\d:.,TZ /-]{4,30}\]?\s)?"
+"""A pod, and a time."""
+_RANK = re.compile(
+    _BEFORE + r"(?:\W{0,2}(?:rank[ _:#=-]?|gpu[ _:#=]?)(?P<rank>\d{1,4})(?:/\d{1,4})?(?:\s?[\])>:|,]|(?=\s))"
+    r"|\W{0,2}r(?P<short>\d{1,3})(?:[\])>:|]{1,2}|(?=\s))|\[(?P<number>\d{1,3})\]\s| {0,3}(?P<label>\d{1,3}): )",
+    re.IGNORECASE,
+)
+_WITHIN = re.compile(
+    r"^[^\"']{0,60}?\brank[ _:#=]{0,2}(?P<rank>\d{1,4})\b|[\"']rank[\"']: {0,2}(?P<key>\d{1,4})\b", re.IGNORECASE
+)
+"""After the step, or in a dictionary."""
+_HOST = re.compile(
+    _BEFORE + r"\W{0,3}(?!(?:epoch|step|iter|fold|batch|stage|phase|layer|v|r|rank|ep|it|part|shard|worker)\W?\d|gpu\d)"
+    r"(?P<host>[A-Za-z][\w.-]{0,38}\d[\w.-]{0,20}|[A-Za-z][\w.-]{1,38}(?=\[\d))(?:\[(?P<number>\d{1,4})\])?\s?[\])>:|]\s"
+)
+"""A host by a name that holds a number, or that stands before the number of a rank."""
+_LONGEST = 64
+"""Hosts and ranks are told apart by the first so many characters."""
+
+
+class Speaker(NamedTuple):
+    """Whose line it is."""
+
+    rank: int | None
+    host: str | None
+    is_named: bool
+    """Whether the line says that it is a rank, or a number stands alone: of a rank, of an epoch or of something else."""
+    rest: str
+
+
+def speaker_of(line: str) -> Speaker | None:
+    """Return whose line it is; None if it does not say."""
+    found = _RANK.match(line)
+    if found is not None:
+        number = next(int(group) for group in found.groups() if group is not None)
+        return Speaker(number, None, found["rank"] is not None, line[found.end() :])
+    within = _WITHIN.search(line)
+    if within is not None:
+        return Speaker(int(within["rank"] or within["key"]), None, True, line)
+    host = _HOST.match(line)
+    if host is None:
+        return None
+    rank = int(host["number"]) if host["number"] else None
+    return Speaker(rank, host["host"][:_LONGEST], False, line[host.end() :])
+
+
+class Turns:
+    """Whether numbers or names that stand alone are those of ranks or hosts, which speak in turn; an epoch's only grow."""
+
+    def __init__(self) -> None:
+        """Start before the first."""
+        self._last: str | None = None
+        self._seen: Counter[str] = Counter()
+        self._again = 0
+
+    def take(self, name: str) -> None:
+        """Take the next one."""
+        self._again += name != self._last and self._seen[name] > 0
+        self._seen[name] += 1
+        self._last = name
+
+    @property
+    def are_taken(self) -> bool:
+        """Whether enough of them have come again after another one."""
+        return self._again >= LINES_MIN - 1

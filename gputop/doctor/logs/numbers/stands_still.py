@@ -1,0 +1,101 @@
+"""A run that says itself, to the end of its log, that nothing moves: heartbeats, monitors, ranks that still wait. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+
+from gputop import units
+from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.logs.after import is_progress
+from gputop.doctor.logs.numbers.line import Line
+
+SAID_MIN, SPAN_S = 3, 120.0
+"""So many lines say so, over so many seconds, and none after them reports progress (our choice)."""
+KEPT = 64
+_WORDS = (
+    *("no ", "still ", "last ", "stuck ", "hung ", "hanging ", "waiting "),
+    *("joined", "init_process_group", "rendezvous", "ready", "connected"),
+)
+_STANDS = re.compile(
+    r"(?i)\bno (?:\w{1,12} )?(?:progress|steps?|batch(?:es)?|iterations?|output) (?:for|since|in)\b|"
+    r"\bstill (?:in|at|waiting|blocked|hanging)\b|"
+    r"\blast (?:\w{1,12} )?(?:step|iteration|batch|progress)\b.{0,40}\bago\b|\b(?:stuck|hung|hanging) (?:in|at|for|since)\b|"
+    r"\bwaiting (?:for|at|in|on) (?:\w{1,20} ){0,3}"
+    r"(?:ranks?|peers?|nodes?|workers?|barrier|all_?reduce|group|rendezvous)\b"
+)
+_BEFORE_ALL = re.compile(
+    r"(?i)init_process_group|rendezvous|\bjoined \d{1,5} (?:of|/) \d{1,5}|"
+    r"(?:\d{1,5} ?(?:of|/) ?\d{1,5} (?:\w{1,12} )?(?:joined|connected|ready))|"
+    r"waiting for (?:\w{1,12} ){0,2}(?:nodes?|peers|workers) to (?:join|connect)"
+)
+_SAID_S = re.compile(r"(?i)\b(\d{1,6}(?:\.\d{1,3})?) ?(s|sec|seconds|min|minutes?|h|hours?)\b")
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+class StandsStill:
+    """Follows the lines of one log."""
+
+    def __init__(self) -> None:
+        """Start before the first line."""
+        self._said: deque[tuple[str, float | None, float]] = deque(maxlen=KEPT)
+        """The lines since the last progress, when they were written, and the seconds that they state."""
+        self._first: tuple[float | None, float] = None, 0.0
+        self._number = 0
+
+    def read(self, line: Line) -> None:
+        """Take the next line."""
+        text = line.text
+        may_say = any(word in line.lower for word in _WORDS)
+        if may_say and (_STANDS.search(text) is not None or _BEFORE_ALL.search(text) is not None):
+            stated = max((float(number) * _UNITS[unit[0].lower()] for number, unit in _SAID_S.findall(text)), default=0.0)
+            self._first = self._first if self._number else (line.at, stated)
+            self._number += 1
+            self._said.append((text.strip(), line.at, stated))
+        elif self._number and is_progress(line.rest):
+            self._said.clear()
+            self._number = 0
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return that the run stands, if it says so to the end."""
+        if self._number < SAID_MIN:
+            return ()
+        text, at, stated = self._said[-1]
+        begun_at, stated_at_first = self._first
+        span = at - begun_at if at is not None and begun_at is not None else stated - stated_at_first
+        lasted = max(span, stated)
+        if span < SPAN_S:
+            return ()
+        before_all = any(_BEFORE_ALL.search(line) is not None for line, _, _ in self._said)
+        evidence = (
+            Fact(text[:200], lasted, "log"),
+            Fact(f"{units.count(self._number)} lines to the end of the log say that nothing moves", self._number, "log"),
+        )
+        if before_all:
+            return (
+                Finding(
+                    id="G03",
+                    severity="error",
+                    confidence="likely",
+                    title=f"Ranks have waited for the others to join for {units.duration(lasted)}",
+                    evidence=evidence,
+                    cause="The others were not started, have ended, or meet at another address or port.",
+                    fix="# are all nodes started, each with its own number, the same address, port and number of nodes?\n"
+                    "torchrun --nnodes=2 --node-rank=0 --nproc-per-node=gpu --master-addr=HOST --master-port=29500 train.py",
+                    refuted_by="The others joined later.",
+                ),
+            )
+        return (
+            Finding(
+                id="G01",
+                severity="error",
+                confidence="likely",
+                title=f"The training hangs: nothing has moved for {units.duration(lasted)}",
+                evidence=evidence,
+                cause="The ranks wait in a collective operation that one of them did not enter, or whose data does not get "
+                "through; or one waits for a worker, a file or a lock.",
+                fix="gputop where  # on the host: where each rank is now\n"
+                "TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 torchrun ...  # the next time: in which one",
+                refuted_by="It goes on after the end of this log.",
+            ),
+        )

@@ -1,0 +1,141 @@
+"""What the steps of a run are spent on, by the parts that it prints in a line or in lines below each other. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gputop import units
+from gputop.doctor.findings import words
+from gputop.doctor.findings.finding import Confidence, Fact, Finding
+from gputop.doctor.logs.numbers.line import Line
+from gputop.doctor.logs.numbers.parts import LINES_MIN, PartKind, spent
+
+SHARES: dict[PartKind, tuple[float, float]] = {
+    "data": (0.3, 0.5),
+    "communication": (0.4, 0.6),
+    "saving": (0.15, 0.3),
+    "logging": (0.2, 0.4),
+    "evaluation": (0.5, 0.7),
+}
+"""From which share of a step each kind is worth saying, and from which it is likely (our choice)."""
+KEPT = 10_000
+"""So many reports are read: more would say the same."""
+
+
+class StepParts:
+    """Follows the lines of one log."""
+
+    def __init__(self) -> None:
+        """Start before the first report."""
+        self._of_several = False
+        """Whether a line says whose it is: then ranks wait for each other."""
+        self._block: dict[str, float] = {}
+        self._sums: dict[PartKind, float] = {}
+        self._reports = 0
+
+    def read(self, line: Line) -> None:
+        """Take the next line."""
+        parts = line.parts
+        self._of_several = self._of_several or line.speaker is not None
+        if len(parts) == 1 and not parts.keys() & self._block.keys():
+            self._block.update(parts)
+            return
+        self._end_block()
+        if len(parts) > 1:
+            self._take(parts)
+        else:
+            self._block = dict(parts)
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return what takes much of the steps."""
+        self._end_block()
+        whole = sum(self._sums.values())
+        waiting = self._sums.pop("waiting", 0.0)
+        kind_of_wait: PartKind = "communication" if self._of_several or "data" in self._sums else "data"
+        self._sums[kind_of_wait] = self._sums.get(kind_of_wait, 0.0) + waiting
+        if self._reports < LINES_MIN or whole <= 0:
+            return ()
+        kind = max(SHARES, key=lambda item: self._sums.get(item, 0.0))
+        share = self._sums.get(kind, 0.0) / whole
+        possible, likely = SHARES[kind]
+        if share < possible:
+            return ()
+        return (_finding(kind, share, "likely" if share >= likely else "possible", self._reports),)
+
+    def _end_block(self) -> None:
+        block, self._block = self._block, {}
+        if len(block) > 1:
+            self._take(block)
+
+    def _take(self, parts: Mapping[str, float]) -> None:
+        found = spent(parts)
+        if len(found) < 2 or self._reports >= KEPT:
+            return
+        self._reports += 1
+        for kind, seconds in found.items():
+            self._sums[kind] = self._sums.get(kind, 0.0) + seconds
+
+
+def _finding(kind: PartKind, share: float, confidence: Confidence, reports: int) -> Finding:
+    id_, title, cause, fix, refuted_by = _TEXTS[kind]
+    return Finding(
+        id=id_,
+        severity="warning",
+        confidence=confidence,
+        title=f"{title}: {share:.0%} of each step, by its own numbers",
+        evidence=(
+            Fact(
+                f"{units.count(reports)} {words.agree(reports, 'report', 'reports')} of the parts of a step",
+                round(share, 3),
+                "log",
+            ),
+        ),
+        cause=cause,
+        fix=fix,
+        refuted_by=refuted_by,
+    )
+
+
+_TEXTS: dict[PartKind, tuple[str, str, str, str, str]] = {
+    "data": (
+        "D01",
+        "The run waits for data",
+        "Batches arrive more slowly than the GPU uses them: too few loader workers, slow decoding, or a slow disk.",
+        "DataLoader(..., num_workers=8, pin_memory=True, persistent_workers=True, prefetch_factor=4)\n"
+        "gputop run -- ...  # shows whether workers, disk or cores are the reason",
+        "This part overlaps with the GPU's work: it is no wait.",
+    ),
+    "communication": (
+        "E06",
+        "Communication takes much of the step",
+        "The ranks exchange more than the path between them can pass on while they compute. Or they wait there for one that "
+        "is late: compare the parts of all ranks.",
+        "# more work per exchange: a larger batch, or several backward passes\n"
+        "with model.no_sync(): ...  # all but the last backward pass of a step\n"
+        "NCCL_DEBUG=INFO  # NET/Socket: without InfiniBand; choose the interface with NCCL_SOCKET_IFNAME",
+        "One rank is late, and the others wait for it in this part.",
+    ),
+    "saving": (
+        "E07",
+        "The loop waits for checkpoints",
+        "The loop waits until the checkpoint is written, and with it all ranks.",
+        "from torch.distributed.checkpoint import async_save  # writes while training continues\n"
+        "# or save less often, and to a local disk first",
+        "It is saved beside the training.",
+    ),
+    "logging": (
+        "E07",
+        "The loop waits for its own logging",
+        "Metrics, plots or logs are computed or written in each step, and the GPU waits meanwhile.",
+        "if step % 100 == 0: ...  # log less often, and numbers instead of images",
+        "It runs beside the training.",
+    ),
+    "evaluation": (
+        "E07",
+        "Evaluation takes longer than training",
+        "The run evaluates too often, on too much data, or more slowly than it trains.",
+        "# evaluate less often, on less data, and a part of it on every rank\n"
+        "with torch.inference_mode(): ...  # with batches twice as large as in training",
+        "Such a thorough evaluation is intentional.",
+    ),
+}

@@ -1,0 +1,67 @@
+"""Memory that grows for as long as a log reports it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.doctor.logs.numbers.logs import found
+
+
+def lines(text: str, course: Callable[[int], float], number: int = 12) -> list[str]:
+    return [f"step {at * 100} loss {9 / (at + 1):.3f} | {text.format(course(at))}" for at in range(number)]
+
+
+GROWS: Callable[[int], float] = lambda at: 10.0 + at  # noqa: E731
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("cuda {:.1f}G", "memory of the GPU"),
+        ("gpumem {:.2f} reserved 12.0", "memory of the GPU"),
+        ("MaxMemAllocated={:.2f}GB", "memory of the GPU"),
+        ("rss(with workers) {:.1f}G", "memory of the host"),
+        ("host: used {:.0f} GB, free 189 GB", "memory of the host"),
+        ("mem {:.1f}GiB", "memory"),
+        ("[r3] max mem: {:.0f}", "memory"),
+    ],
+)
+def test_memory_that_grows_all_the_time(text: str, where: str, tmp_path: Path) -> None:
+    finding = found(tmp_path, lines(text, GROWS), "H06")
+    assert finding is not None
+    assert finding.title.startswith(f"The {where} grows all the time: ")
+    assert finding.confidence == "likely"
+    assert found(tmp_path, lines(text, GROWS, 7), "H06") is None
+
+
+def test_each_rank_has_a_memory_of_its_own(tmp_path: Path) -> None:
+    ranks = [f"r{rank} s{at} loss 1.5 | rss {20.0 + 10 * rank + at:.1f}G" for at in range(12) for rank in range(4)]
+    finding = found(tmp_path, ranks, "H06")
+    assert finding is not None
+    assert "from 20 GiB to 31 GiB" in finding.title
+
+
+@pytest.mark.parametrize(
+    "course",
+    [
+        lambda at: 10.0,
+        lambda at: min(10.0 + 5 * at, 30.0),
+        lambda at: 10.0 if at < 6 else 20.0,
+        lambda at: 10.0 + 0.1 * at,
+        lambda at: 10.0 + at % 3,
+        lambda at: 40.0 - at,
+    ],
+    ids=["stays", "is full", "was larger once", "hardly grows", "goes up and down", "shrinks"],
+)
+def test_memory_that_is_only_used(course: Callable[[int], float], tmp_path: Path) -> None:
+    assert found(tmp_path, lines("cuda {:.1f}G", course, 24), "H06") is None
+
+
+@pytest.mark.parametrize(
+    "text", ["free mem {:.1f}G", "memory/alloc_retries: {:.1f}", "ramp {:.1f}", "cuda:{:.0f}", "used {:.1f}"]
+)
+def test_other_numbers_that_grow(text: str, tmp_path: Path) -> None:
+    assert found(tmp_path, lines(text, GROWS, 24), "H06") is None

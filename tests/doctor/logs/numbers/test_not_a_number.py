@@ -1,0 +1,39 @@
+"""Numbers of a training that have become NaN, whatever they are called."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.doctor.logs.numbers.logs import found
+
+
+def lines(name: str, good: int, bad: int, again: int = 0) -> list[str]:
+    values = [*(f"{-1.0 - at / 9:.4f}" for at in range(good)), *(["nan"] * bad), *(["-2.5"] * again)]
+    return [f"epoch 0 step {at * 26}/263 | {name} {value} | scale 65536" for at, value in enumerate(values)]
+
+
+@pytest.mark.parametrize("head", ["", "[rank0] 21:41:02 "])
+@pytest.mark.parametrize("good", [3, 200])
+def test_a_number_without_a_known_name_becomes_nan(head: str, good: int, tmp_path: Path) -> None:
+    finding = found(tmp_path, [head + line for line in lines("neg_si_sdr", good, 3)], "J01")
+    assert finding is not None
+    assert finding.title == "The training's numbers are NaN: neg_si_sdr, the last 3 times"
+    assert finding.confidence == "likely"
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        lines("neg_si_sdr", 3, 2),
+        lines("neg_si_sdr", 2, 9),
+        lines("neg_si_sdr", 9, 9, 1),
+        lines("val_si_sdr", 9, 9),
+        lines("best", 9, 9),
+        [line.replace("epoch 0 step", "row") for line in lines("neg_si_sdr", 9, 9)],
+    ],
+    ids=["twice", "never a number", "a number again", "an evaluation", "the best", "no progress"],
+)
+def test_other_nan_is_none_of_the_training(texts: list[str], tmp_path: Path) -> None:
+    assert found(tmp_path, texts, "J01") is None

@@ -1,0 +1,58 @@
+"""A training of one process beside several GPUs, or beside others like it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.doctor.logs.numbers.logs import found
+
+LISTED = [f"GPU {gpu}: NVIDIA A40 (UUID: GPU-2d9c7a10-6a51-5a9e-9a35-5a4a8f1c9d0{gpu})" for gpu in range(4)]
+TRAINS = [f"Epoch: [0]  [{step:5d}/59143]  loss: {43 - step / 10:.3f}" for step in range(0, 100, 10)]
+TABLE = [
+    "|   0  NVIDIA A40     |  97%   5210MiB / 46068MiB |",
+    *(f"|   {gpu}  NVIDIA A40     |   0%      4MiB / 46068MiB |" for gpu in (1, 2, 3)),
+]
+
+
+@pytest.mark.parametrize(
+    "alone", ["Not using distributed mode", "Distributed environment: NO", "world_size=1, distributed=False"]
+)
+def test_one_process_on_a_machine_with_several_gpus(alone: str, tmp_path: Path) -> None:
+    finding = found(tmp_path, [*LISTED, alone, *TRAINS], "A01")
+    assert finding is not None
+    assert (finding.title, finding.confidence) == ("One process trains on 1 of 4 GPUs", "likely")
+
+
+def test_one_gpu_that_works_beside_others(tmp_path: Path) -> None:
+    finding = found(tmp_path, [*TRAINS, *TABLE], "A01")
+    assert finding is not None
+    assert finding.confidence == "possible"
+    assert finding.evidence[0].text == "GPU 0 works, and all others are idle"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [*LISTED[:1], "Not using distributed mode", *TRAINS],
+        ["Not using distributed mode", *TRAINS],
+        [*LISTED, *TRAINS],
+        [*LISTED, "world_size=4, distributed=True", *TRAINS],
+        [*LISTED, "Not using distributed mode", "model wrapped in DataParallel", *TRAINS],
+        [*TRAINS, *(line.replace("   0%", "  98%") for line in TABLE)],
+        [*TRAINS, *(line.replace("     4MiB", " 40000MiB") for line in TABLE)],
+        [*TRAINS, TABLE[0]],
+    ],
+    ids=["one GPU", "no list", "not alone", "ranks", "DataParallel", "all work", "all in use", "one row"],
+)
+def test_others_are_no_waste(lines: list[str], tmp_path: Path) -> None:
+    assert found(tmp_path, lines, "A01") is None
+
+
+def test_tasks_that_each_train_alone(tmp_path: Path) -> None:
+    lines = [f"{task}: Training with a single process on 1 GPUs." for task in range(4)]
+    finding = found(tmp_path, [*lines, *(f"{task}: {line}" for line in TRAINS for task in range(4))], "A18")
+    assert finding is not None
+    assert finding.title == "4 processes train 4 models: each says that it is alone"
+    assert found(tmp_path, [*lines[:1], *TRAINS], "A18") is None

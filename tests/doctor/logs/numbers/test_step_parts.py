@@ -1,0 +1,130 @@
+"""What the steps of a run are spent on, by the parts that it prints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from gputop.doctor.logs.numbers.parts import Legend, kind_of, parts_of, spent
+from tests.doctor.logs.numbers.logs import found
+
+DEEPSPEED = "[Rank 0] time (ms) | fwd: 218.67 | bwd: 5725.52 | bwd_inner: 443.38 | bwd_allreduce: 5282.15 | step: 61.87"
+
+
+@pytest.mark.parametrize(
+    ("line", "parts"),
+    [
+        ("step 100 data 1.025s fwd 0.084s bwd+allreduce 0.200s", {"data": 1.025, "fwd": 0.084, "bwd+allreduce": 0.2}),
+        (DEEPSPEED, {"fwd": 0.21867, "bwd_inner": 0.44338, "bwd_allreduce": 5.28215, "step": 0.06187}),
+        ("compute 0.602 s  input 0.003 s  wait 1.215 s", {"compute": 0.602, "input": 0.003, "wait": 1.215}),
+        ("timing: data 3ms | fwd 120ms | bwd 220ms", {"data": 0.003, "fwd": 0.12, "bwd": 0.22}),
+        ("step 20 loss 1.7 n=24 data 6 comp 335 sync 195 total 536", {"data": 6, "comp": 335, "sync": 195, "total": 536}),
+        (
+            '{"step": 50, "mel_loss": 1.5, "step_s": 1.6, "wait_batch_s": 1.4, "fwd_bwd_s": 0.2}',
+            {"step_s": 1.6, "wait_batch_s": 1.4, "fwd_bwd_s": 0.2},
+        ),
+        ("Epoch: [0] [ 20/400] loss: 6.9 (6.8) time: 0.41 data: 0.01 max mem: 9211", {"time": 0.41, "data": 0.01}),
+        ("step=100 fetch_errors=2 fetch_retries=3 wait_ms=3 step_ms=414", {"wait_ms": 0.003, "step_ms": 0.414}),
+        ("step=100 fetch_errors=2 fetch_retries=3 update 7 total 30", {}),
+        ("epoch 3 train_loss 0.3 val_loss 0.4 train_acc 0.9 lr 0.001", {}),
+        ("batch 20 of 30, epoch 2, step 4", {}),
+    ],
+)
+def test_the_parts_of_a_line(line: str, parts: dict[str, float]) -> None:
+    assert parts_of(line) == pytest.approx(parts)
+
+
+def test_the_names_of_a_row_are_said_once() -> None:
+    legend = Legend()
+    row = "40 loss 2.295 0.015 / 0.617 / 0.415"
+    assert legend.parts_of(row) == {}
+    assert legend.parts_of("columns are seconds of the step: load / compute / wait in all_reduce") == {}
+    assert legend.parts_of(row) == {"load": 0.015, "compute": 0.617, "wait in all_reduce": 0.415}
+    assert legend.parts_of("0.015 / 0.617") == {}
+    assert legend.parts_of("cats / dogs / birds") == {}
+    assert legend.parts_of(row) != {}
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        *(
+            ("data_time", "data"),
+            ("wait_batch_s", "data"),
+            ("timing/dataloader_wait_s", "data"),
+            ("bwd_allreduce", "communication"),
+        ),
+        *(("wait in all_reduce", "communication"), ("waited", "waiting"), ("preview+log", "logging"), ("save", "saving")),
+        *(("time", "whole"), ("step_s", "whole"), ("fwdbwd", "compute"), ("validate", "evaluation"), ("happiness", None)),
+    ],
+)
+def test_what_a_part_is_spent_on(name: str, kind: str | None) -> None:
+    assert kind_of(name) == kind
+
+
+def test_a_whole_is_no_part_unless_it_is_too_short_to_be_one() -> None:
+    assert spent({"data": 1.0, "fwd": 0.5, "total": 1.6}) == pytest.approx({"data": 1.0, "compute": 0.6})
+    assert spent({"fwd": 1.0, "bwd": 2.0, "step": 0.1}) == pytest.approx({"compute": 3.1})
+
+
+def reports(line: Callable[[int], str], number: int = 5) -> list[str]:
+    return [text for step in range(1, number + 1) for text in line(step).splitlines()]
+
+
+def deepspeed(step: int) -> str:
+    return f"steps: {step} loss: {9 / step:.2f}\n{DEEPSPEED}"
+
+
+def composer(wait: float) -> Callable[[int], str]:
+    return lambda step: (
+        f"[batch={step}/48000]:\n\t Train time/batch: {step}\n\t Train timing/dataloader_wait_s: {wait:.2f}\n"
+        f"\t Train timing/forward_backward_s: 1.33\n\t Train loss/train/total: {6 - step / 10:.4f}"
+    )
+
+
+def line(text: str) -> Callable[[int], str]:
+    return lambda step: f"step {step * 10} loss {9 / step:.3f} {text}"
+
+
+FAULTS = [
+    (deepspeed, "E06", "likely"),
+    (composer(13.0), "D01", "likely"),
+    (line("wait 0.400s fwd 0.500s"), "D01", "possible"),
+    (line("fwd 0.200s bwd 0.300s ckpt 0.600s"), "E07", "likely"),
+    (line("fwd 0.200s bwd 0.300s metrics 0.200s"), "E07", "possible"),
+    (line("train 1.000s eval 1.200s"), "E07", "possible"),
+]
+
+
+@pytest.mark.parametrize(("lines", "id_", "confidence"), FAULTS)
+def test_what_takes_much_of_a_step_is_named(lines: Callable[[int], str], id_: str, confidence: str, tmp_path: Path) -> None:
+    finding = found(tmp_path, reports(lines), id_)
+    assert finding is not None
+    assert (finding.severity, finding.confidence) == ("warning", confidence)
+    assert found(tmp_path, reports(lines, 4), id_) is None
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        composer(0.1),
+        line("data 0.100s fwd 0.500s"),
+        line("fwd 0.200s bwd 0.300s allreduce 0.200s"),
+        line("fwd 0.200s bwd 0.300s ckpt 0.050s"),
+        line("train 1.000s eval 0.500s"),
+        line("data 0.500s"),
+    ],
+)
+def test_usual_shares_are_no_trouble(lines: Callable[[int], str], tmp_path: Path) -> None:
+    texts: Sequence[str] = reports(lines, 30)
+    assert [found(tmp_path, texts, id_) for id_ in ("D01", "E06", "E07")] == [None] * 3
+
+
+def test_ranks_that_wait_do_so_for_each_other_and_a_process_alone_for_its_data(tmp_path: Path) -> None:
+    alone = reports(line("wait 0.900s compute 0.500s"), 8)
+    assert found(tmp_path, alone, "D01") is not None
+    ranks = [f"[rank {rank}] {text}" for text in alone for rank in (0, 1)]
+    assert found(tmp_path, ranks, "E06") is not None
+    assert found(tmp_path, ranks, "D01") is None
