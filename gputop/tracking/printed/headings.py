@@ -19,6 +19,10 @@ _EVALUATION = re.compile(
     r"\W{0,20}(?:val|valid|validation|eval|evaluation|test|testing)\W{0,20}",
     re.IGNORECASE,
 )
+_RESULTS = re.compile(
+    r"(?:^|\s)(val|valid|validation|eval|evaluation|test|dev)\s(?:results?|metrics|scores?)\s?:\s{0,9}$", re.IGNORECASE
+)
+"""The results are in the next line, as RecBole prints them."""
 _TAIL = 120
 """Characters at the end of a line in which a step is looked for."""
 
@@ -29,11 +33,16 @@ class Headings:
     def __init__(self) -> None:
         self._step: Printed | None = None
         self._kind: str | None = None
+        self._here: str | None = None
+        self._next: str | None = None
+        """The evaluation whose results this line holds, or the next one."""
 
     def read(self, line: str) -> None:
         """Take in a line that may be a heading; forget the last heading at a line that is not indented."""
         if not line.strip():
             return
+        results = _RESULTS.search(line)
+        self._here, self._next = self._next, results[1][0].lower() if results is not None else None
         step = _step_of(line)
         evaluation = EVALUATION.match(line) if step is None and _EVALUATION.fullmatch(line) else None
         if step is not None or evaluation is not None or not line[0].isspace():
@@ -41,6 +50,9 @@ class Headings:
 
     def below(self, line: str, printed: Printed) -> Printed:
         """Return the contents of a line, completed by the heading above it."""
+        if self._here is not None:
+            named = {of_evaluation(name, self._here): value for name, value in printed.metrics.items()}
+            return replace(printed, metrics=named, step=None, steps=None)
         if not line[:1].isspace():
             return printed
         if self._kind is not None:

@@ -80,6 +80,8 @@ _OVER_EPISODES = re.compile(
     r"| (?:over|of|across|in) (?:the )?(?:last |past )?\d{1,9} \w{1,20})(?=\s{0,9}[:=])",
     re.IGNORECASE,
 )
+_MEAN_REWARD = re.compile(r"(?<![\w/])(mean|average|avg) (reward|return)(?=\s{0,9}[:=])", re.IGNORECASE)
+"""What is said of the mean is lost with the word: that it varies less."""
 _MEAN = re.compile(r"(?<![\w/])avg\. ", re.IGNORECASE)
 _WIDE = str.maketrans("：，＝（）／；｜［］", ":,=()/;|[]")
 """The punctuation of Chinese and Japanese keyboards."""
@@ -276,6 +278,7 @@ def _of_episodes(line: str) -> str:
     The word alone means little: a classifier has a score, too, and "R" may be its recall.
     """
     line = _OVER_EPISODES.sub(r"\1\2", _MEAN.sub("avg ", line))
+    line = _MEAN_REWARD.sub(r"\1_\2", line)
     counted = _EPISODE.search(line)
     if counted is None:
         return line

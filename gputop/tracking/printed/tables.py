@@ -19,10 +19,13 @@ _ENTRY = re.compile(
     re.IGNORECASE,
 )
 _NAME = re.compile(r"[A-Za-z][\w/@%.()\[\]-]{0,40}")
-_WORDS = re.compile(r"[A-Za-z][\w/@%.()\[\]-]{0,40}(?: [\w/@%.()\[\]-]{1,20}){0,3}")
+_WORDS = re.compile(r"[A-Za-z][\w/@%.()\[\]-]{0,40}(?: [\w/@%.()\[\]-]{1,20}){0,5}")
 """A name between bars or wide gaps may have several words."""
 _SHORT_COUNTERS = {"E": "epoch", "#": "step", "ep": "epoch", "Ep": "epoch", "it": "step"}
 """What spaCy calls them, and people who have little room."""
+_UNIT = re.compile(r"(?<=\w)\[[^\[\]]{1,12}\]$")
+"""The unit behind a name: "rmse[m]"."""
+_DATE = re.compile(r"^(\s{0,20}\d{4}-\d\d-\d\d) (?=\d\d:\d\d:\d\d)")
 _BARS = str.maketrans("┃│║", "|||")
 _EMPTY = ("", "-", "—", "N/A", "n/a", "None")
 _ROWS_MAX = 10_000
@@ -38,15 +41,16 @@ _BOX_LINES_MAX = 200
 _STEPS_OF_BOXES = ("total_timesteps", "iterations", "n_updates")
 _COUNT = re.compile(r"(\d{1,15})(?:/(\d{1,15}))?")
 _VALUE = re.compile(NUMBER, re.IGNORECASE)
-_COUNTERS = ("epoch", "step", "iter", "iteration")
+_COUNTERS = ("epoch", "step", "iter", "iteration", "update")
 _MAYBE_EMPTY = "cp"
 """skorch's column for "+" where a checkpoint was saved."""
 _COLUMNS_LEAST = 3
 _PACES = {
     **dict.fromkeys(
-        ("time", "time_s", "step_time", "step_s", "iter_time", "sec/step", "s/step", "s/it", "sec"), (STEP_TIME, 1.0)
+        ("time", "time_s", "step_time", "step_s", "iter_time", "sec/step", "s/step", "s/it", "s/update", "sec"),
+        (STEP_TIME, 1.0),
     ),
-    **dict.fromkeys(("time_ms", "step_ms", "iter_ms", "ms/step", "ms/it", "ms"), (STEP_TIME, 1e-3)),
+    **dict.fromkeys(("time_ms", "step_ms", "iter_ms", "ms/step", "ms/it", "ms/update", "ms"), (STEP_TIME, 1e-3)),
     **dict.fromkeys(("data", "data_s", "data_time", "load_s", "wait_s"), (DATA_TIME, 1.0)),
     **dict.fromkeys(("data_ms", "load_ms", "wait_ms"), (DATA_TIME, 1e-3)),
 }
@@ -101,7 +105,7 @@ class Tables:
         if columns:
             if columns != self._columns:
                 self._rows.clear()
-            self._columns, self._between_bars = columns, line.lstrip().startswith("|")
+            self._columns, self._between_bars = columns, "|" in _BAR_AT_END.sub("", line)
             return None
         if not self._columns or self._is_known(line):
             return None
@@ -122,6 +126,7 @@ class Tables:
         return (line if bar is None else line[: bar.start()]).replace("|", " ").replace(",", " ").split()
 
     def _row(self, line: str) -> Printed | None:
+        line = _DATE.sub(r"\1T", line)
         bar = _BAR_AT_END.search(line)
         cells = self._cells(line, bar)
         columns = self._columns
@@ -177,7 +182,7 @@ def _heading(line: str) -> list[str]:
     form = _NAME if "," in line else _WORDS
     if len(cells) < 2 or not all(map(form.fullmatch, cells)):
         return []
-    names = [cell.strip("()[]").replace(" ", "_") for cell in cells]
+    names = [_UNIT.sub("", cell).strip("()[]").replace(" ", "_") for cell in cells]
     if with_memory and names[0].lower() == "epoch":
         names = [f"{name}_loss" if name.lower() in _SHORT_LOSSES else name for name in names]
     counted = any(name.lower() in _COUNTERS for name in names)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from gputop.tracking.printed.lines import parse
 from gputop.tracking.printed.names import Printed, is_evaluation
+from gputop.tracking.printed.tables import Tables
 from gputop.tracking.printed.transcript import Transcript
 
 LINES: list[tuple[str, dict[str, float], dict[str, Any]]] = [
@@ -358,6 +359,51 @@ def test_tables_of_skorch_fastai_and_yolo() -> None:
         (4, {"mAP50": 0.755, "mAP50-95": 0.501, "epoch": 1}),
         (6, {"box_loss": 1.05, "cls_loss": 2.2, "dfl_loss": 1.1, "epoch": 2}),
     ]
+
+
+SORTED = """\
+ pass | batch | running loss | batch accuracy | cuisines in the last batch
+    1 |     2 |       6.2730 |          0.008 | brazilian: 64
+    1 |    10 |       1.2452 |          0.524 | british: 60, greek: 4
+"""
+TIMED = """\
+clock                 update   hs_rmse[m]   tp_mae[s]   windows/s   ms/update
+2024-04-11 17:00:45      400       0.7944       1.952       405.5        78.9
+2024-04-11 17:01:18      800       0.7710       1.902       388.1        82.4
+"""
+RESULTS = """\
+06 Feb 10:47    INFO  epoch 33 training [time: 9.49s, train loss: 2.7027]
+06 Feb 10:47    INFO  valid result:
+auc : 0.5863    logloss : 3.4431
+"""
+
+
+def test_tables_of_people() -> None:
+    assert read(SORTED) == [
+        (1, {"running_loss": 6.273, "batch_accuracy": 0.008}),
+        (2, {"running_loss": 1.2452, "batch_accuracy": 0.524}),
+    ]
+    assert read(TIMED) == [(400, {"hs_rmse": 0.7944, "tp_mae": 1.952}), (800, {"hs_rmse": 0.771, "tp_mae": 1.902})]
+    tables = Tables()
+    paces = [tables.pace for line in TIMED.splitlines() if tables.read(line) is not None]
+    assert paces == [{"time": pytest.approx(0.0789)}, {"time": pytest.approx(0.0824)}]
+
+
+def test_the_results_of_an_evaluation_stand_below_its_name() -> None:
+    assert read(RESULTS) == [
+        (1, {"train_loss": 2.7027, "epoch": 33}),
+        (1, {"val_auc": 0.5863, "val_logloss": 3.4431, "epoch": 33}),
+    ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["step 15 loss 0.526 labels: {'joy': 32}", "labels in batch {0: 40} step 15 loss 0.526", "step 15 {'a': 1} loss 0.526"],
+)
+def test_a_dictionary_about_something_else_hides_no_loss(line: str) -> None:
+    printed = parse(line)
+    assert printed is not None
+    assert (dict(printed.metrics), printed.step) == ({"loss": 0.526}, 15)
 
 
 @pytest.mark.parametrize(

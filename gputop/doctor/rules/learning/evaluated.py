@@ -25,6 +25,7 @@ from gputop.doctor.rules.learning.evaluations import (
 from gputop.doctor.rules.learning.overfits import (
     FALLEN,
     FITTED,
+    FITTED_BY,
     RISEN,
     RISEN_FROM_FIRST,
     RISEN_MUCH,
@@ -229,6 +230,7 @@ J05 = Rule(
         f"if the training's has risen {TIMES_CHANCE:g}-fold; an AUC stays below {GUESS_MAX:g} (possible)",
         f"or the training loss has fallen to {FITTED:.0%}, and in {SINCE_MIN} evaluations since its lowest, the "
         f"evaluation's has risen to {RISEN:g} times that, and each score has fallen by {1 - FALLEN:.0%} (possible, info)",
+        f"losses below 0 have fallen and risen by {FITTED_BY:.0%} of what they were",
         f"or so in {SINCE_IF_MUCH} evaluations, if each is worse than the one before, and the newest {RISEN_MUCH:g} times the "
         f"lowest; or {SINCE_MIN} since the first, which was the lowest, have come to {RISEN_FROM_FIRST:g} times that, and "
         f"{RISING_SHARE:.0%} of them are worse than the one before",

@@ -13,7 +13,9 @@ SCORES_MIN = 8
 """A score of few digits is equal by chance, or while a model answers the same to all, more often (our choice)."""
 DIGITS_MIN = 4
 """A printed value with fewer digits may be equal by rounding (our choice)."""
-_ERRORS = frozenset(("loss", "nll", "ce", "bce", "xent", "mse", "mae", "rmse", "ppl", "perplexity", "error", "wer", "cer"))
+_ERRORS = frozenset(
+    ("loss", "logloss", "nll", "ce", "bce", "xent", "mse", "mae", "rmse", "ppl", "perplexity", "error", "wer", "cer")
+)
 _SCORES = frozenset(
     (
         *(

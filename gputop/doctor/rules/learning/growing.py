@@ -40,6 +40,9 @@ BEGIN = 3
 loss may be that of the easiest one (our choice)."""
 LEARNED = 0.7
 """A run has learned something once its loss has been at or below this share of its initial loss."""
+RISING_MIN, RISING_PARTS, RISEN_AMONG, RISEN = 40, 4, 8, 1.5
+"""Of so many losses in ``RISEN_AMONG`` parts, each of so many or more since the lowest is higher than the one before, and the
+last so many times it (our choice)."""
 EXPLODED = 10.0
 FALLS_AGAIN = 0.7
 FALLS_STRETCHES = 4
@@ -89,6 +92,7 @@ def loss_grows(evidence: Evidence, group: RankGroup) -> Judgement:
     learned = best.mean <= LEARNED * began
     # What a run had learned is lost, however little that is of a loss that is the logarithm of something.
     unlearned = learned and now >= began and min(newest) >= BACK_AT_START * began
+    unlearned = unlearned or _rises_steadily(series.values)
     grown_from_best = now >= (GROWN_STEADILY if steadily else GROWN_FROM_BEST) * best.mean
     if not unlearned and (not grown_from_best or now < BACK_AT_START * began):
         return None
@@ -161,6 +165,8 @@ J02 = Rule(
         f"averages have come back to that {RETURNS_MIN} times; or if there is one for each epoch, and none since the lowest is "
         f"{CREEPS:g} times the one before",
         f"that median is {BACK_AT_START:g} times the first (possible)",
+        f"or of {RISEN_AMONG} parts of {RISING_MIN} or more losses, each of the {RISING_PARTS} or more since the lowest is "
+        f"higher than the one before, and the last {RISEN:g} times it (possible)",
         f"or, however few times the lowest it is, that median is the first or higher, and none of the newest losses is below "
         f"{BACK_AT_START:g} times the first, though the loss had been below {LEARNED:.0%} of it",
         "only for a run with a single loss, or the sum of its losses, that is always positive and is not called an objective",
@@ -201,6 +207,20 @@ def _has_twin(rank: Rank) -> bool:
     """Return whether a teacher, a momentum encoder or a target network follows the model: the loss chases a moving target."""
     model = facts_of(rank).model
     return model is not None and bool(model.has_twin)
+
+
+def _rises_steadily(values: Sequence[float]) -> bool:
+    """Return whether the losses since the lowest have risen from part to part, to so many times it."""
+    parts = _means_of(values, RISEN_AMONG) if len(values) >= RISING_MIN else []
+    if not parts or min(parts) <= 0:
+        return False
+    since = parts[parts.index(min(parts)) :]
+    rises = all(before < after for before, after in itertools.pairwise(since))
+    return len(since) >= RISING_PARTS and rises and since[-1] >= RISEN * since[0]
+
+
+def _means_of(values: Sequence[float], number: int) -> list[float]:
+    return [units.mean(values[at * len(values) // number : (at + 1) * len(values) // number]) for at in range(number)]
 
 
 def _begins_anew(series: PointSeries) -> bool:

@@ -30,6 +30,9 @@ FALLEN = 0.97
 NEWEST = 3
 FITTED = 0.3
 """The training loss has fallen to this share of its initial value (our choice)."""
+FITTED_BY = 0.5
+"""Losses below 0 have fallen, or risen, by this share of what they were (our choice)."""
+_LOSSES = frozenset(("nll", "ppl", "perplexity", "xent"))
 HOLD_S = 5.0
 
 
@@ -40,14 +43,14 @@ def overfits(evidence: Evidence, group: RankGroup) -> Judgement:
         return None
     rank, name = found
     stretches = evidence.levels(logged.run_id(group), rank.rank, name).stretches
-    if len(stretches) < STRETCHES_MIN or not 0 < stretches[-1].mean <= FITTED * stretches[0].mean:
+    if len(stretches) < STRETCHES_MIN or not _has_fitted(stretches[0].mean, stretches[-1].mean):
         return None
     evaluations = courses(evidence, group, is_an_evaluation)
     # A score that came once is that of a test at the end.
     scores = [course for course in evaluations if is_score(course) and course.values > NEWEST]
     if not all(_has_fallen(course) for course in scores):
         return None
-    turned = next((course for course in evaluations if "loss" in words_of(course.name) and _has_turned(course)), None)
+    turned = next((course for course in evaluations if _is_a_loss(course) and _has_turned(course)), None)
     if turned is None:
         return None
     now, number = _now(turned), turned.means.index(min(turned.means)) + 1
@@ -85,6 +88,19 @@ def overfits(evidence: Evidence, group: RankGroup) -> Judgement:
     return Suspicion(finding, HOLD_S)
 
 
+def _has_fitted(first: float, now: float) -> bool:
+    """Return whether a training loss has fallen far; one with a sign, such as that of an overlap, by a share of its size."""
+    return now <= FITTED * first if now > 0 else now <= first - FITTED_BY * abs(first)
+
+
+def _is_far_above(now: float, lowest: float) -> bool:
+    return now >= RISEN * lowest if lowest > 0 else now >= lowest + FITTED_BY * abs(lowest)
+
+
+def _is_a_loss(course: Course) -> bool:
+    return any(word.endswith("loss") or word in _LOSSES for word in words_of(course.name))
+
+
 def _now(course: Course) -> float:
     return statistics.median(course.means[-NEWEST:])
 
@@ -102,7 +118,7 @@ def _has_turned(course: Course) -> bool:
         return _only_rises(course)
     half = len(since) // 2
     rises = units.mean(since[:half]) < units.mean(since[half:]) if half else False
-    return len(since) > SINCE_MIN and course.lowest > 0 and rises and _now(course) >= RISEN * course.lowest
+    return len(since) > SINCE_MIN and rises and _is_far_above(_now(course), course.lowest)
 
 
 def _only_rises(course: Course) -> bool:

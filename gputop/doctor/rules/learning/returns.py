@@ -29,7 +29,7 @@ DROP = 0.3
 """The second half of the course is lower than its beginning by this share (our choice)."""
 SPREADS = 3.0
 """And by this many standard deviations of that half: returns of single episodes vary (our choice)."""
-FEW_MEANS = 8
+FEW_MEANS = 6
 """So many values are enough if each is the mean of many episodes, by its name (our choice)."""
 LOST, LOST_BEFORE = 0.7, 0.5
 """A return that had risen has lost this share of what it had gained, and nearly so before its last value (our choice)."""

@@ -59,6 +59,8 @@ FEW_VALUES, NARROW = 12, 0.002
 FEW_EVALUATIONS, SEEN_SHARE = 5, 0.05
 """So few evaluations are enough if the training's reports are as flat after their first fifth; the first of those is in this
 share of the steps (our choice)."""
+LEVEL = 0.003
+"""Reports of a loss that learns vary by more than this (our choice)."""
 FLAT_STEPS = 500
 FLAT_SHARE = 0.01
 FLAT_BAND = 0.05
@@ -248,14 +250,22 @@ def _flat_by_epochs(evidence: Evidence, group: RankGroup, rank: Rank, name: str,
         return None
     seen = series.steps[0] <= max(_SEEN_FROM_STEP, SEEN_SHARE * series.steps[-1])
     flat = reports >= FEW_VALUES and _stays_within(series.values, band) and _stays_within(other.values, band)
-    if not seen or not (flat or _is_flat_after_the_first(series.values, other.values)):
+    flat = flat or _is_flat_after_the_first(series.values, other.values)
+    level = _is_level(series.values) and (len(other) < 2 or _stays_within(other.values, FLAT_SHARE))
+    if not seen or not (flat or level):
         return None
     where = f"{logged.source(group)}: {name}, {evaluated}"
     now = units.mean(series.values[-STRETCHES_MIN:])
     title = f"The loss is where it began after {len(series)} reports: {units.metric(now)}"
+    if not flat:
+        title = f"After its first reports, the loss has not moved in {len(series) - len(series) // 5}: {units.metric(now)}"
     facts = [
         Fact(f"{name} was {units.metric(series.values[0])} at first, and is {units.metric(now)} now", now, where),
-        Fact(f"{evaluated} never left a band of {band:.1%} either", len(other), where),
+        *(
+            [Fact(f"{evaluated} never left a band of {band:.1%} either", len(other), where)]
+            if len(other) >= FEW_EVALUATIONS
+            else []
+        ),
     ]
     cause = (
         "The steps change nothing, or too much: the model gives the same answer to every input, as with a rate far too high."
@@ -276,6 +286,11 @@ def _is_flat_after_the_first(values: Sequence[float], evaluated: Sequence[float]
         return False
     later = values[len(values) // 5 :]
     return _stays_within(later, FLAT_SHARE) and abs(values[0] - later[-1]) <= FLAT_BAND * abs(values[0])
+
+
+def _is_level(values: Sequence[float]) -> bool:
+    """Return whether no report has left the level to which the first ones came: a loss that still learns is noisier."""
+    return len(values) >= LOSSES_MIN and _stays_within(values[len(values) // 5 :], LEVEL)
 
 
 def _evaluated_alike(evidence: Evidence, group: RankGroup, rank: Rank, name: str) -> Judgement:

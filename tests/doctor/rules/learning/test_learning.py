@@ -326,7 +326,17 @@ def test_a_loss_that_moves_in_training_or_evaluation_learns(tmp_path: Path, loss
 
 
 def test_a_scale_that_never_moves_is_no_evaluation(tmp_path: Path) -> None:
-    assert by_epochs(tmp_path, chance, lambda epoch: 65536.0, "loss_scale") == []
+    assert by_epochs(tmp_path, lambda epoch: chance(epoch) * (1 + epoch % 3 / 100), lambda epoch: 65536.0, "loss_scale") == []
+
+
+def test_a_loss_that_stays_where_its_first_reports_came_to(tmp_path: Path) -> None:
+    """As the loss of triplets does, at its margin, once all embeddings are one point."""
+    log = tmp_path / "train.log"
+    for spread, found in ((0.0001, True), (0.004, False)):
+        losses = (0.2871, 0.2094, *(0.2 + spread * (at * 7 % 5 - 2) for at in range(28)))
+        log.write_text("".join(f"epoch={at:3d} triplet_loss={loss:.5f} d_ap=0.0011\n" for at, loss in enumerate(losses)))
+        said = [item.title for item in explain_logs([str(log)])[0] if item.id == "J03"]
+        assert said == (["After its first reports, the loss has not moved in 24: 0.2"] if found else [])
 
 
 def test_a_loss_that_neither_training_nor_evaluation_moves_in_many_epochs(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ def rises(factor: float) -> Course:
     [
         (rises(1.035), 40, True),
         (rises(1.035), 30, False),
-        (rises(1.01), 60, False),
+        (rises(1.005), 60, False),
         (lambda at: rises(1.035)(at) * (0.9 if at % 7 == 0 else 1.0), 40, False),
         (lambda at: rises(1.035)(at) if at < 38 else 3.02, 40, False),
     ],

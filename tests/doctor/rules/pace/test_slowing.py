@@ -99,6 +99,24 @@ def printed(tmp_path: Path, rates: list[float]) -> list[str]:
     return ids(judge(*found))
 
 
+def test_the_times_of_the_lines_are_the_pace_if_none_is_printed(tmp_path: Path) -> None:
+    def logged(growth: float, more: str = "") -> list[str]:
+        at, lines = 0.0, []
+        for step in range(0, 20_000, 50):
+            at += 5.0 * (1 + growth * step / 20_000)
+            clock = f"{int(at) // 3600:02d}:{int(at) // 60 % 60:02d}:{int(at) % 60:02d}"
+            lines.append(f"2024-06-11 {clock} INFO step {step} loss {2 / (1 + step / 1e4):.4f}{more}")
+        log = tmp_path / "train.log"
+        log.write_text("\n".join(lines) + "\n")
+        found = printed_run(log)
+        assert found is not None
+        return ids(judge(*found))
+
+    assert logged(2.5) == ["E10"]
+    assert logged(0.2) == []
+    assert logged(2.5, " 10.0 it/s") == [], "what the run prints counts"
+
+
 def test_few_printed_values_show_it_if_every_part_is_slower(tmp_path: Path) -> None:
     falls = [40e3 / (1 + n / 30) for n in range(60)]
     assert printed(tmp_path, falls) == ["E10"]
