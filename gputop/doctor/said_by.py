@@ -63,7 +63,7 @@ _WHO: Mapping[str, str] = {
         "all_in_eval cuda_before_launch lightning_devices pl_gpu_unused pl_no_gpu"
         " pl_notebook pl_slurm_tasks pl_workers precision_unsupported"
     ),
-    "DeepSpeed": "deepspeed_exit ds_batch_sizes ds_config ds_cvd_ignored ds_hosts ssh_failed zero3_order",
+    "DeepSpeed": "cache_flushes deepspeed_exit ds_batch_sizes ds_config ds_cvd_ignored ds_hosts ssh_failed zero3_order",
     "Megatron-LM, fairseq and other trainers with a loss scale": "loss_scale",
     "the training script": "nan_loss",
     "Megatron-LM, DeepSpeed and other parallel trainers": "world_not_divisible",
@@ -73,7 +73,7 @@ _WHO: Mapping[str, str] = {
     "JAX, and what else uses XLA": "oom_xla",
     "Lightning, Accelerate and other frameworks on a machine without a GPU": "no_accelerator",
     "flash-attn 2.0 to 2.8": "flash_attention_arch",
-    "Ultralytics, and YOLOv5 before it": "cpu_build no_labels",
+    "Ultralytics, and YOLOv5 before it; what scripts print of their torch": "cpu_build no_labels",
     "kohya's sd-scripts": "no_training_data",
     "Jupyter, nbclient, VS Code": "kernel_died",
     "Kaggle and Colab": "kernel_memory",

@@ -12,11 +12,13 @@ from pathlib import Path
 from gputop.doctor.findings.finding import Finding
 from gputop.doctor.logs.numbers.clock import Clock
 from gputop.doctor.logs.numbers.each_rank import EachRank
+from gputop.doctor.logs.numbers.first_batches import FirstBatches
 from gputop.doctor.logs.numbers.growing_memory import GrowingMemory
 from gputop.doctor.logs.numbers.line import Follower, Lines
 from gputop.doctor.logs.numbers.not_a_number import NotANumber
 from gputop.doctor.logs.numbers.one_process import OneProcess
 from gputop.doctor.logs.numbers.pauses import Pauses
+from gputop.doctor.logs.numbers.rank_columns import RankColumns
 from gputop.doctor.logs.numbers.stands_still import StandsStill
 from gputop.doctor.logs.numbers.step_parts import StepParts
 from gputop.snapshot import Points, Rank, Run, loss_metric
@@ -33,6 +35,7 @@ TIMED_S = 5.0
 """The pace is taken from lines that were written so far apart: their times may be whole seconds."""
 RUN_ID = "log"
 """The id of the run that such a log shows."""
+_ELAPSED = re.compile(r"\| {0,9}\d{1,12}/(?P<total>\d{1,12}) \[(?:(\d{1,4}):)?(\d\d):(\d\d)<")
 _Columns = dict[str, tuple[list[int], list[float]]]
 """The steps and the values of each metric."""
 _BAR = re.compile(r"^(?P<name>[^|]*?)\d{1,3}%\|.*?(?<!\d)(?P<done>\d+)/(?P<total>\d+) \[")
@@ -73,13 +76,8 @@ def printed_findings(path: Path) -> tuple[Finding, ...]:
     Of each id, only the first finding: what compares ranks says more than what holds for all of them.
     """
     followers: tuple[Follower, ...] = (
-        EachRank(),
-        NotANumber(),
-        OneProcess(),
-        Pauses(),
-        StepParts(),
-        GrowingMemory(),
-        StandsStill(),
+        *(EachRank(), RankColumns(), NotANumber(), OneProcess(), Pauses(), FirstBatches(), StepParts()),
+        *(GrowingMemory(), StandsStill()),
     )
     reader = Lines()
     try:
@@ -95,6 +93,8 @@ def printed_findings(path: Path) -> tuple[Finding, ...]:
     for follower in followers:
         for finding in follower.findings():
             found.setdefault(finding.id, finding)
+    if "D06" in found:
+        found.pop("D01", None)  # few of the batches between are printed: the first ones weigh too much
     return tuple(found.values())
 
 
@@ -124,6 +124,8 @@ class _Paces:
         self._clock = Clock()
         self._timed: tuple[int, float] | None = None
         """The step of a line with a time, and that time."""
+        self._elapsed: dict[str, float] = {}
+        """The longest time of a bar, by its total: that of the whole training includes its evaluations."""
         self._rates: list[float] = []
         """The steps per second by the times of the lines."""
 
@@ -150,11 +152,14 @@ class _Paces:
         if self._tables.read(line) is not None:
             for name, value in self._tables.pace.items():
                 self._columns.setdefault(name, []).append(value)
+            if self._tables.pace.get(rates.STEP_TIME, 0.0) > 0:
+                self._columns.setdefault("it_per_sec", []).append(1.0 / self._tables.pace[rates.STEP_TIME])
             return
         for name, value in rates.whole_times(line).items():
             self._columns.setdefault(name, []).append(value)
         if EVALUATION.match(line):
             return
+        self._read_elapsed(line)
         found = rates.paces(line)
         if not found and not self._columns and not self._bars:
             self._take_time(line)
@@ -167,6 +172,13 @@ class _Paces:
         for name, value in found.items():
             self._columns.setdefault(name, []).append(value)
 
+    def _read_elapsed(self, line: str) -> None:
+        elapsed = _ELAPSED.search(line)
+        if elapsed is not None:
+            seconds = int(elapsed[2] or 0) * 3600.0 + int(elapsed[3]) * 60.0 + int(elapsed[4])
+            key = elapsed["total"]
+            self._elapsed[key] = max(seconds, self._elapsed.get(key, 0.0))
+
     def columns(self) -> _Columns:
         """Return (numbers, values) by name."""
         found = dict(self._columns)
@@ -174,4 +186,6 @@ class _Paces:
             found["it_per_sec"] = max(self._bars.values(), key=len)
         elif self._rates and not found:
             found["it_per_sec"] = self._rates
+        if self._elapsed and rates.TRAINING_S not in found:
+            found[rates.TRAINING_S] = [max(self._elapsed.values())]
         return {name: (list(range(1, len(values) + 1)), values) for name, values in found.items()}

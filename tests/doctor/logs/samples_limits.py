@@ -104,6 +104,12 @@ LIMITS: tuple[tuple[str, str, dict[str, str]], ...] = (
     ),
     ("world_not_divisible", "RuntimeError: world_size (12) is not divisible by 8", {"world": "12"}),
     (
+        "cache_flushes",
+        "[2024-11-06 13:20:27,545] [WARNING] [stage3.py:2139:step] 2 pytorch allocator cache flushes since last step. this "
+        "happens when there is high memory pressure and is detrimental to performance.",
+        {"times": "2"},
+    ),
+    (
         "zero3_order",
         "AssertionError: {'id': 918, 'status': 'INFLIGHT', 'numel': 0, 'ds_numel': 5120, 'shape': (0,), 'ds_shape': (5120,), "
         "'requires_grad': False, 'grad_shape': None, 'persist': True, 'active_sub_modules': {578}}",

@@ -23,6 +23,8 @@ POSTS: tuple[tuple[str, str, dict[str, str]], ...] = (
         "YOLOv5 🚀 v7.0-294-gdb125a20 Python-3.10.12 torch-2.0.1+cpu CPU (Intel Xeon 2.20GHz)",
         {"torch": "2.0.1"},
     ),
+    ("cpu_build", "torch 2.4.1+cpu, Python 3.11.9", {"torch": "2.4.1"}),
+    ("cpu_build", "PyTorch version: 2.1.0+cpu", {"torch": "2.1.0"}),
     ("kernel_memory", "Your notebook tried to allocate more memory than is available. It has restarted.", {}),
     (
         "no_labels",

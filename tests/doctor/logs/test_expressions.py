@@ -11,11 +11,13 @@ from gputop.doctor.logs.meaning import explain, first_failure, habits
 from gputop.doctor.logs.numbers import (
     clock,
     each_rank,
+    first_batches,
     growing_memory,
     not_a_number,
     one_process,
     parts,
     pauses,
+    rank_columns,
     speakers,
     stands_still,
 )
@@ -42,7 +44,8 @@ SEARCHED = [
             tracebacks,
             trouble,
         ),
-        *(clock, each_rank, growing_memory, not_a_number, one_process, parts, pauses, speakers, stands_still),
+        *(clock, each_rank, first_batches, growing_memory, not_a_number, one_process),
+        *(parts, pauses, rank_columns, speakers, stands_still),
         printed_log,
     )
     for name in vars(module)

@@ -12,6 +12,7 @@ REFUTED_BY = {
     "arch_unsupported": "torch.cuda.get_arch_list() contains the GPU's architecture, or a PTX (compute_) that is not newer.",
     "bad_device_string": "The string is one that this torch knows: torch.device(string) works in a fresh Python.",
     "barrier_guess": "Every rank called torch.cuda.set_device, or passed device_id, before the barrier.",
+    "cache_flushes": "torch.cuda.memory_stats() shows no alloc_retries that grow, or it happens once in many steps.",
     "child_failed": "No rank is listed as failed: the launcher itself was stopped.",
     "coll_mismatch": "With TORCH_DISTRIBUTED_DEBUG=DETAIL all ranks list the same collectives in the same order.",
     "container_gpu": "docker run --rm --gpus all ubuntu nvidia-smi lists the GPUs.",

@@ -6,9 +6,8 @@ Only lines that begin with the number of a rank or a GPU count: "[rank 2] step 1
 from __future__ import annotations
 
 import re
-import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from gputop.doctor.findings import words
@@ -16,12 +15,10 @@ from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.logs.numbers.line import Line
 from gputop.doctor.logs.numbers.one_is_late import one_is_late
 from gputop.doctor.logs.numbers.parts import LINES_MIN
+from gputop.doctor.logs.numbers.rank_losses import one_grows
 from gputop.doctor.logs.numbers.speakers import Turns
-from gputop.units import count, metric
+from gputop.units import count
 
-LOSSES_MIN, RANKS_MIN, GROWS, FALLS = 8, 3, 1.1, 0.9
-"""From so many losses of at least so many ranks: the last quarter is so many times the first where a loss grows, and where it
-falls (our choice)."""
 HOSTS_MAX = 4096
 """So many names are followed."""
 KEPT = 4096
@@ -31,14 +28,16 @@ _BATCH = re.compile(
     r"|\bepoch\W{0,3}\d{1,6}\W{1,4}\d{1,9}\s?/\s?(?P<whole>\d{1,9})\b",
     re.IGNORECASE,
 )
+_N = r"\d{1,3}(?:[ ,_]\d{3}){1,4}(?!\d)|\d{3,12}"
 _SAMPLES = re.compile(
-    r"\b(\d{3,12}) (?:samples|images|rows|examples|sequences)\b(?! ?(?:/|per|seen))|\bdata ?set\W{1,3}(\d{3,12})\b",
-    re.IGNORECASE,
+    rf"\b({_N}) (?:samples|images|rows|examples|sequences)\b(?! ?(?:/|per|seen))|\bdata ?set\W{{1,3}}({_N})\b", re.IGNORECASE
 )
+_WHOLE_SET = re.compile(rf"\b({_N}) of ({_N}) (?!batch|step|iter|epoch|rank|file|shard|worker|node)[a-z]", re.IGNORECASE)
+"""A rank has gone through all samples: "saw 50000 of 50000 images"."""
 _STATED = re.compile(r"\b\d{2,12} [\w/-]{3,20}(?: \w{3,20})?, (\d{1,9}) batches\b", re.IGNORECASE)
 """The batches of a rank's own samples: "shard 2: 11259 utterances, 217 batches"."""
 _BATCHES = re.compile(r"\b(?:(\d{1,9}) batches\b|len\(\w{0,20}loader\)\s?=?\s?(\d{1,9}))", re.IGNORECASE)
-_SIZE = re.compile(r"\b(?:batch[ _-]?size|batches of)[ :=]{1,3}(\d{1,6})\b", re.IGNORECASE)
+_SIZE = re.compile(r"\b(?:batch[ _-]?size|batches of|bs)[ :=]{1,3}(\d{1,6})\b", re.IGNORECASE)
 _SECONDS = re.compile(r"\d ?m?s\b|\((?:m?s|sec)\)")
 _LOSS = re.compile(r"(?<![A-Za-z])(?:\w{1,20}_)?loss[ :=]{1,4}(\d{1,9}\.\d{1,9})\b", re.IGNORECASE)
 
@@ -51,6 +50,8 @@ class _Rank:
     """How many batches its epochs have, by how often it said so."""
     data_set: tuple[int, int, int] | None = None
     """How many samples, how many batches, and how many samples in a batch."""
+    wholes: Counter[int] = field(default_factory=Counter)
+    """How many samples its epochs go through, where they are all there are, by how often it said so."""
     stated: int | None = None
     """How many batches it says its samples make."""
     parts: dict[str, list[float]] = field(default_factory=dict)
@@ -65,7 +66,10 @@ class _Rank:
             self.totals[int(batch["of"] or batch["whole"])] += 1
         samples, batches, size = _SAMPLES.search(text), _BATCHES.search(text), _SIZE.search(text)
         if samples is not None and batches is not None and size is not None:
-            self.data_set = int(samples[1] or samples[2]), int(batches[1] or batches[2]), int(size[1])
+            self.data_set = _number(samples[1] or samples[2]), int(batches[1] or batches[2]), int(size[1])
+        whole = _WHOLE_SET.search(text)
+        if whole is not None and (number := _number(whole[1])) == _number(whole[2]):
+            self.wholes[number] += 1
         stated = _STATED.search(text)
         self.stated = int(stated[1]) if stated is not None else self.stated
         loss = _LOSS.search(text)
@@ -119,7 +123,7 @@ class EachRank:
             one_is_late(_parts_by_name(named), "rank", _unit_of(named.values())),
             _unequal(ranks),
             _same_data(ranks),
-            _one_grows(ranks),
+            one_grows({number: rank.losses for number, rank in ranks.items()}),
         )
         return tuple(found for found in judged if found is not None)
 
@@ -161,20 +165,24 @@ def _unequal(ranks: Mapping[int, _Rank]) -> Finding | None:
 
 
 def _same_data(ranks: Mapping[int, _Rank]) -> Finding | None:
-    """C05: each rank has as many batches as the whole data set."""
+    """C05: each rank has as many batches as the whole data set, or says that it went through all of it."""
+    seen = {max(rank.wholes, default=0) for rank in ranks.values()}
     sets = {rank.data_set for rank in ranks.values()}
     one = next(iter(sets)) if len(sets) == 1 else None
-    if one is None:
-        return None
-    samples, batches, size = one
-    if not samples // size <= batches <= -(-samples // size) or batches < 2:
+    if len(seen) == 1 and 0 not in seen:
+        samples = next(iter(seen))
+        fact = Fact(f"each of them went through {count(samples)} of {count(samples)}", samples, "log")
+    elif one is not None and one[1] > 1 and one[0] // one[2] <= one[1] <= -(-one[0] // one[2]):
+        samples, batches, size = one
+        fact = Fact(f"{count(batches)} batches of {size} on each rank are all {count(samples)} samples", batches, "log")
+    else:
         return None
     return Finding(
         id="C05",
         severity="warning",
         confidence="possible",
         title=f"Each of {words.count(len(ranks), 'rank')} goes through all {count(samples)} samples in an epoch",
-        evidence=(Fact(f"{count(batches)} batches of {size} on each rank are all {count(samples)} samples", batches, "log"),),
+        evidence=(fact,),
         cause="Without a DistributedSampler, each rank trains on the whole data set: an epoch takes as long as on one GPU, "
         "and works through everything once for each rank.",
         fix="sampler = DistributedSampler(dataset, shuffle=True)\n"
@@ -183,31 +191,9 @@ def _same_data(ranks: Mapping[int, _Rank]) -> Finding | None:
     )
 
 
-def _one_grows(ranks: Mapping[int, _Rank]) -> Finding | None:
-    """C11: the loss of one rank grows, while those of all others fall."""
-    courses = {number: rank.losses for number, rank in sorted(ranks.items()) if len(rank.losses) >= LOSSES_MIN}
-    if len(courses) < RANKS_MIN:
-        return None
-    changes = {number: _change(losses) for number, losses in courses.items()}
-    grown = [number for number, change in changes.items() if change >= GROWS]
-    if len(grown) != 1 or any(change > FALLS for number, change in changes.items() if number not in grown):
-        return None
-    losses = courses[grown[0]]
-    return Finding(
-        id="C11",
-        severity="warning",
-        confidence="likely",
-        title=f"The loss of rank {grown[0]} grows, and those of the others fall",
-        evidence=tuple(
-            Fact(f"rank {number}: from {metric(each[0])} to {metric(each[-1])}", each[-1], "log")
-            for number, each in ((grown[0], losses), *((n, c) for n, c in courses.items() if n != grown[0]))
-        )[:4],
-        cause="The ranks share one model, so the data of this one is another: labels that are numbered or shifted in "
-        "another way, a damaged file, other preparation.",
-        fix=f"# rank {grown[0]}: look at some of its samples and their labels\n"
-        "dist.all_reduce(loss, op=dist.ReduceOp.AVG)  # and log the mean of all ranks: rank 0 hides this",
-        refuted_by="Its data is meant to be of another kind.",
-    )
+def _number(text: str) -> int:
+    """Return a number with or without separators."""
+    return int(re.sub(r"[ ,_]", "", text))
 
 
 def _keep(values: list[float], value: float) -> None:
@@ -215,10 +201,3 @@ def _keep(values: list[float], value: float) -> None:
     values.append(value)
     if len(values) > KEPT:
         del values[1:-1:2]
-
-
-def _change(losses: Sequence[float]) -> float:
-    """Return how many times the mean of the last quarter is that of the first."""
-    quarter = max(1, len(losses) // 4)
-    first = statistics.fmean(losses[:quarter])
-    return statistics.fmean(losses[-quarter:]) / first if first > 0 else 1.0

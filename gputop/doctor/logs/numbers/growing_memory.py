@@ -24,7 +24,9 @@ _MEMORY = re.compile(
     r"reserved|(?:host|ram|memory|system)\W{1,2}used)(?: ?\([^()]{0,30}\))?(?: used| usage| allocated| reserved)?)"
     r"[\"']?[ :=]{1,4}(?P<value>\d{1,7}(?:\.\d{1,6})?) ?(?P<unit>[KMGT]i?B?\b)?(?![\w.]|:\d)"
 )
-_NO_USE = re.compile(r"(?i)free|avail|total|limit|pin|retr|count|num|freq|fraction|slots|(?<![a-z])(?:device|index|bank)")
+_NO_USE = re.compile(
+    r"(?i)free|avail|(?<!rss_)(?<!alloc_)total|limit|pin|retr|count|num|freq|fraction|slots|(?<![a-z])(?:device|index|bank)"
+)
 _WORD = 10
 """A word before a name may say that it is no use: "free mem 10.2G"."""
 _OF_GPU = re.compile(r"(?i)gpu|cuda|vram|alloc|reserved|device")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Finding
@@ -22,6 +23,8 @@ _ROW = re.compile(
     r"^\|?\s{0,6}\[?(?P<number>\d{1,2})\]?\s.{0,60}?(?P<percent>\d{1,3}) ?%"
     r".{0,30}?(?P<used>\d{1,6}) ?(?:MiB|MB)? ?/ ?(?P<total>\d{3,6}) ?(?:MiB|MB)"
 )
+_DEVICE = re.compile(r"(?i)\b(?:model|device|on|using|to)\b[^,;|]{0,20}\bcuda:(\d{1,2})\b")
+_SEEN = re.compile(r"(?i)\bdevice_count(?:\(\))?\W{1,3}(\d{1,2})\b|\b(\d{1,2}) GPUs? visible\b")
 _SEVERAL = re.compile(
     r"(?i)DataParallel|device_map|n_gpu\W{1,3}[2-9]|world[_ ]size\W{1,4}[2-9]|nproc[_-]per[_-]node|num_processes\W{1,3}[2-9]"
 )
@@ -38,6 +41,10 @@ class OneProcess:
         self._rows: dict[int, tuple[int, float]] = {}
         """The utilization of each GPU in percent, and the share of its memory in use."""
         self._several = False
+        self._devices: dict[int, int] = {}
+        """The CUDA index that each rank says it uses."""
+        self._seen_gpus = 0
+        """How many GPUs a rank says it sees."""
 
     def read(self, line: Line) -> None:
         """Take the next line."""
@@ -46,13 +53,24 @@ class OneProcess:
             self._several = self._several or _SEVERAL.search(text) is not None
             if _ALONE.search(text) is not None:
                 self._alone.setdefault(None if line.speaker is None else line.speaker.rank, text.strip())
+        if "cuda:" in lower and line.speaker is not None and line.speaker.rank is not None:
+            self._read_device(line.speaker.rank, text)
         if "uuid" in lower and (listed := _LISTED.match(text)) is not None:
             self._listed.add(int(listed["number"]))
         elif "%" in text and (row := _ROW.match(text)) is not None:
             self._rows[int(row["number"])] = int(row["percent"]), int(row["used"]) / max(1, int(row["total"]))
 
+    def _read_device(self, rank: int, text: str) -> None:
+        device, seen = _DEVICE.search(text), _SEEN.search(text)
+        if device is not None:
+            self._devices.setdefault(rank, int(device[1]))
+        if seen is not None:
+            self._seen_gpus = max(self._seen_gpus, int(seen[1] or seen[2]))
+
     def findings(self) -> tuple[Finding, ...]:
-        """Return what stands beside a process that is alone."""
+        """Return what stands beside a process that is alone, or that several ranks use one of their GPUs."""
+        if self._seen_gpus > 1 and len(self._devices) > 1 and len(set(self._devices.values())) == 1:
+            return (_of_one_device(self._devices, self._seen_gpus),)
         tasks = [rank for rank in self._alone if rank is not None]
         if len(tasks) > 1:
             return (_of_tasks(len(tasks), next(iter(self._alone.values()))),)
@@ -85,6 +103,21 @@ class OneProcess:
                 refuted_by="The other GPUs belong to other users, or are left out on purpose.",
             ),
         )
+
+
+def _of_one_device(devices: Mapping[int, int], seen: int) -> Finding:
+    index = next(iter(devices.values()))
+    return Finding(
+        id="A07",
+        severity="warning",
+        confidence="likely",
+        title=f"{words.count(len(devices), 'rank')} use one GPU, cuda:{index}, of {seen} that each sees",
+        evidence=(Fact(f"each of {words.count(len(devices), 'rank')} says that it uses cuda:{index}", index, "log"),),
+        cause="The script takes the same device on each rank: 'cuda' alone is cuda:0.",
+        fix='torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))  # before the model is moved\n'
+        'device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))',
+        refuted_by="Each rank sees another GPU as this one, through a CUDA_VISIBLE_DEVICES of its own.",
+    )
 
 
 def _of_tasks(number: int, line: str) -> Finding:

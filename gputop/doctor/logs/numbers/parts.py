@@ -12,7 +12,8 @@ LINES_MIN = 5
 """So many lines with times show what is usual (our choice)."""
 _NAME = r"(?<![\w./-])([A-Za-z][\w+/-]{0,40}(?: (?:wait|time|loading))?)(?: ?\((?P<in>m?s|sec|seconds)\))?"
 _PART = re.compile(
-    rf"{_NAME}[\"']?[ :=]{{1,5}}(\d{{1,6}}\.\d{{1,6}}|\d{{1,7}}(?= ?m?s\b))(?: ?(?P<unit>m?s|sec|seconds)\b|(?=[\s|,;)\]}}]|$))"
+    rf"{_NAME}[\"']?[ :=]{{1,5}}(\d{{1,6}}\.\d{{1,6}}|\d{{1,7}}(?= ?m?s\b))"
+    r"(?: ?(?P<unit>m?s|sec|seconds)\b|(?=[\s|,;)\]}](?! ?%)|$))"
 )
 _WHOLE_NUMBER = re.compile(rf"{_NAME}[\"']?[ :=]{{1,6}}(\d{{1,6}})(?=[\s|,;)\]}}]|$)")
 _ROW = re.compile(r"(?<![\d./])\d{1,5}\.\d{1,6}(?: / \d{1,5}\.\d{1,6}){1,7}(?![\d/])")
@@ -20,7 +21,7 @@ _LEGEND = re.compile(r"(?<![\w/])[A-Za-z][\w+-]{0,30}(?: / [A-Za-z][\w+ -]{0,30}
 _HEADING = re.compile(r"\btime \((m?s)\)")
 """DeepSpeed's line of times has its unit before the first of them."""
 _WORKS = (
-    r"fwd|bwd|forward|backward|comp(?:ute)?|opt(?:im(?:izer)?)?|update|model|gpu|train|rollout|sampl(?:e|ing)|"
+    r"fwd|bwd|forward|backward|busy|comp(?:ute)?|opt(?:im(?:izer)?)?|upd(?:ate|t)?|model|gpu|train|rollout|sampl(?:e|ing)|"
     r"generat(?:e|ion)|learn|actor|critic|grad"
 )
 _EXPRESSIONS: tuple[tuple[PartKind, str], ...] = (
@@ -33,8 +34,8 @@ _EXPRESSIONS: tuple[tuple[PartKind, str], ...] = (
     ("logging", r"(?<![a-z])(?:log(?:ging)?|metrics?|plot|vis(?:ual)?|tensorboard|wandb)(?![a-z])"),
     (
         "data",
-        r"(?<![a-z])(?:data(?!/(?!time|wait|load))|input|fetch|load(?:er|ing)?|batch[_ ]?(?:get|gen|prep)|h2d|preproc|augment|decode|tokeniz|"
-        r"collate)",
+        r"(?<![a-z])(?:get|data(?!/(?!time|wait|load))|input|fetch|load(?:er|ing)?|batch[_ ]?(?:get|gen|prep)|"
+        r"h2d|preproc|augment|decode|tokeniz|collate)",
     ),
     (
         "whole",
@@ -50,6 +51,9 @@ _WAITS = re.compile(r"(?i)^(?:wait(?:ed|ing)?|idle|blocked)(?![a-z])")
 _KINDS_OF_DATA = re.compile(r"(?i)data|batch|load|input|fetch")
 WHOLE_SHARE = 0.8
 """The time of a whole step is at least so much of the sum of its parts, some of which may overlap (our choice)."""
+_OF_ESPNET = "iter_time", "train_time"
+"""ESPnet's time until the iterator gives a batch, and that of the whole step."""
+_ENDS_WITH_A_UNIT = re.compile(r"^(?!.*per_).*_(m?s|secs?|time)$")
 _COUNTS = ("step", "iter", "iteration", "batch", "epoch")
 """Before a whole number, these count."""
 _NESTED = ("bwd_inner", "bwd_allreduce"), "bwd"
@@ -64,10 +68,14 @@ def parts_of(text: str) -> dict[str, float]:
         unit = match["unit"] or match["in"] or (heading[1] if heading is not None else "")
         if not match["unit"] and _NO_TIME.search(match[1]):
             continue
-        if match["unit"] or match["in"] or heading is not None or kind_of(match[1]) is not None:
+        named = _ENDS_WITH_A_UNIT.search(match[1])
+        if unit or named is not None or kind_of(match[1]) is not None:
+            unit = unit or ("ms" if named is not None and named[1] == "ms" else "")
             found.setdefault(match[1].lower(), float(match[3]) * (1e-3 if unit == "ms" else 1.0))
     if not found:
         found = _of_whole_numbers(text)
+    if found.keys() >= set(_OF_ESPNET) and found[_OF_ESPNET[0]] <= found[_OF_ESPNET[1]]:
+        found["data_time"] = found.pop(_OF_ESPNET[0])
     inner, outer = _NESTED
     if found.keys() >= set(inner):
         found.pop(outer, None)

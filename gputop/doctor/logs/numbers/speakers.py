@@ -12,7 +12,8 @@ _BEFORE = r"^(?:\[[^\]\s]{1,60}/[^\]\s]{1,60}\]\s)?(?:\[?[\d:.,TZ /-]{4,30}\]?\s
 """A pod, and a time."""
 _RANK = re.compile(
     _BEFORE + r"(?:\W{0,2}(?:rank[ _:#=-]?|gpu[ _:#=]?)(?P<rank>\d{1,4})(?:/\d{1,4})?(?:\s?[\])>:|,]|(?=\s))"
-    r"|\W{0,2}r(?P<short>\d{1,3})(?:[\])>:|]{1,2}|(?=\s))|\[(?P<number>\d{1,3})\]\s| {0,3}(?P<label>\d{1,3}): )",
+    r"|\W{0,2}r(?P<short>\d{1,3})(?:[\])>:|]{1,2}|(?=\s))|\[(?P<number>\d{1,3})\]\s| {0,3}(?P<label>\d{1,3}): "
+    r"|\[\d{1,12},(?P<mpi>\d{1,6})\]<std(?:err|out|diag)>:? ?)",
     re.IGNORECASE,
 )
 _WITHIN = re.compile(
@@ -24,6 +25,7 @@ _HOST = re.compile(
     r"(?P<host>[A-Za-z][\w.-]{0,38}\d[\w.-]{0,20}|[A-Za-z][\w.-]{1,38}(?=\[\d))(?:\[(?P<number>\d{1,4})\])?\s?[\])>:|]\s"
 )
 """A host by a name that holds a number, or that stands before the number of a rank."""
+_BEFORE_RANK = re.compile(_BEFORE + r"(?P<host>[A-Za-z][\w.-]{1,38}): {1,2}rank[ _:#=]{0,2}\d")
 _LONGEST = 64
 """Hosts and ranks are told apart by the first so many characters."""
 
@@ -46,7 +48,9 @@ def speaker_of(line: str) -> Speaker | None:
         return Speaker(number, None, found["rank"] is not None, line[found.end() :])
     within = _WITHIN.search(line)
     if within is not None:
-        return Speaker(int(within["rank"] or within["key"]), None, True, line)
+        before = _BEFORE_RANK.match(line)
+        host = before["host"] if before is not None else None
+        return Speaker(int(within["rank"] or within["key"]), host, True, line)
     host = _HOST.match(line)
     if host is None:
         return None

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
+from gputop.doctor.findings.finding import Confidence
 from gputop.doctor.logs.patterns.pattern import Pattern, failure, hint
+
+_CPU_BUILDS: tuple[tuple[str, str, Confidence], ...] = (
+    # The first line of YOLOv5 and of all that Ultralytics has published since.
+    ("+cpu CPU (", r"\bPython-\S{1,20} torch-(?P<torch>[\d.]{1,20})\+cpu CPU \(", "likely"),
+    # What scripts print of their torch before they train. A machine may have no GPU.
+    (
+        "+cpu",
+        r"\b(?:torch|pytorch|PyTorch)(?: version)?[ :=]{1,3}(?P<torch>\d{1,2}\.[\d.]{1,10})\+cpu\b(?! CPU \()",
+        "possible",
+    ),
+)
 
 PATTERNS: tuple[Pattern, ...] = (
     failure(
@@ -34,18 +46,20 @@ PATTERNS: tuple[Pattern, ...] = (
         'python -c "import torch; print(torch.__version__, torch.version.cuda)"\n'
         "# install the CUDA build that pytorch.org's selector names for this driver: gputop doctor --before says which",
     ),
-    hint(
-        "cpu_build",
-        "A12",
-        "+cpu CPU (",
-        # The first line of YOLOv5 and of all that Ultralytics has published since.
-        r"\bPython-\S{1,20} torch-(?P<torch>[\d.]{1,20})\+cpu CPU \(",
-        "This build of torch ({torch}+cpu) supports only the CPU, and the training runs there",
-        "The installed torch was built without CUDA: it cannot use any GPU, whatever the driver says. On Windows, that is the "
-        "build that pip installs if it is not told otherwise.",
-        'python -c "import torch; print(torch.__version__, torch.version.cuda)"\n'
-        "# install the CUDA build that pytorch.org's selector names for this driver: gputop doctor --before says which",
-        confidence="likely",
+    *(
+        hint(
+            "cpu_build",
+            "A12",
+            key,
+            expression,
+            "This build of torch ({torch}+cpu) supports only the CPU, and the training runs there",
+            "The installed torch was built without CUDA: it cannot use any GPU, whatever the driver says. On Windows, that is "
+            "the build that pip installs if it is not told otherwise.",
+            'python -c "import torch; print(torch.__version__, torch.version.cuda)"\n'
+            "# install the CUDA build that pytorch.org's selector names for this driver: gputop doctor --before says which",
+            confidence=confidence,
+        )
+        for key, expression, confidence in _CPU_BUILDS
     ),
     *(
         hint(

@@ -7,7 +7,7 @@ zero/partitioned_param_coordinator.py; transformers/integrations/deepspeed.py (4
 
 from __future__ import annotations
 
-from gputop.doctor.logs.patterns.pattern import Pattern, failure
+from gputop.doctor.logs.patterns.pattern import Pattern, failure, hint
 
 _CONFIG = "DeepSpeed's configuration contradicts itself or the script's arguments, so nothing was trained."
 _HOSTS = (
@@ -40,6 +40,19 @@ _ZERO3 = (
 )
 
 PATTERNS: tuple[Pattern, ...] = (
+    hint(
+        "cache_flushes",
+        "E04",
+        "allocator cache flushes since last step",
+        # deepspeed/runtime/zero/stage3.py, once for each step in which it happens.
+        r"\b(?P<times>\d{1,6}) pytorch allocator cache flushes since last step",
+        "torch's allocator empties its cache in a step, as GPU memory is nearly full",
+        "Too little memory is left: the allocator gives everything back to the driver and asks for it again, which waits for "
+        "the GPU.",
+        "get_accelerator().empty_cache()  # on all ranks at the same step, so that they do not wait for each other\n"
+        "# a smaller batch with more accumulation, shorter sequences, stage3_max_live_parameters, or offload",
+        confidence="likely",
+    ),
     *(
         failure(
             "zero3_order",

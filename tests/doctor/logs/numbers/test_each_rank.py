@@ -170,3 +170,47 @@ def test_a_rank_whose_loss_grows_while_those_of_the_others_fall(tmp_path: Path) 
 )
 def test_other_losses_say_nothing(tmp_path: Path, lines: list[str]) -> None:
     assert found(tmp_path, lines, "C11") is None
+
+
+def test_ranks_that_each_say_that_they_went_through_everything(tmp_path: Path) -> None:
+    lines = [f"[{rank}] epoch {epoch}: saw {{}} of 50 000 images in 91 s" for epoch in range(1, 4) for rank in (2, 0, 1)]
+    finding = found(tmp_path, [line.format("50 000") for line in lines], "C05")
+    assert finding is not None
+    assert finding.evidence[0].text == f"each of them went through {count(50000)} of {count(50000)}"
+    assert found(tmp_path, [line.format("16 667") for line in lines], "C05") is None
+    assert found(tmp_path, [line.replace("images", "batches").format("50 000") for line in lines], "C05") is None
+
+
+def parts(busy: dict[tuple[str, int], float]) -> list[str]:
+    longest = max(busy.values())
+    return [
+        f"{host}: rank {rank} step {step * 100} get 0.002 busy {own:.3f} wait {longest - own + 0.02:.3f} total {longest:.3f}"
+        for step in range(1, 8)
+        for (host, rank), own in busy.items()
+    ]
+
+
+def test_a_host_whose_ranks_all_compute_longer(tmp_path: Path) -> None:
+    hosts = {("curlew", 0): 0.19, ("curlew", 1): 0.2, ("dotterel", 2): 0.39, ("dotterel", 3): 0.4}
+    finding = found(tmp_path, parts(hosts), "K01")
+    assert finding is not None
+    assert finding.title == "Host dotterel computes longer, and the others wait for host dotterel"
+    assert found(tmp_path, parts(dict.fromkeys(hosts, 0.2)), "K01") is None
+
+
+def test_a_rank_that_computes_longer_than_the_others(tmp_path: Path) -> None:
+    busy = {("curlew", rank): 0.2 + 0.2 * (rank == 2) for rank in range(4)}
+    finding = found(tmp_path, [line.removeprefix("curlew: ") for line in parts(busy)], "F02")
+    assert finding is not None
+    assert finding.title == "Rank 2 computes longer, and the others wait for rank 2"
+
+
+def test_a_rank_that_does_more_than_the_others(tmp_path: Path) -> None:
+    lines = [
+        f"<r{rank}> it {step} psnr 15.5 compute 0.19 preview+log {0.8 * (rank == 0):.3f} allreduce {0.8 * (rank > 0):.3f}"
+        for step in range(8)
+        for rank in range(3)
+    ]
+    finding = found(tmp_path, lines, "F05")
+    assert finding is not None
+    assert finding.title == "Rank 0 does more than the others, and the others wait for rank 0"

@@ -56,3 +56,18 @@ def test_tasks_that_each_train_alone(tmp_path: Path) -> None:
     assert finding is not None
     assert finding.title == "4 processes train 4 models: each says that it is alone"
     assert found(tmp_path, [*lines[:1], *TRAINS], "A18") is None
+
+
+def ranks(device: str, seen: int, number: int = 4) -> list[str]:
+    return [
+        f"rank={rank} world={number} pid={20511 + rank} device_count()={seen} model on {device.format(rank)}"
+        for rank in range(number)
+    ]
+
+
+def test_ranks_that_all_use_one_gpu(tmp_path: Path) -> None:
+    finding = found(tmp_path, [*ranks("cuda:0", 4), *TRAINS], "A07")
+    assert finding is not None
+    assert finding.title == "4 ranks use one GPU, cuda:0, of 4 that each sees"
+    for others in (ranks("cuda:{}", 4), ranks("cuda:0", 1), ranks("cuda:0", 4, 1)):
+        assert found(tmp_path, [*others, *TRAINS], "A07") is None

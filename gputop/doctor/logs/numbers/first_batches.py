@@ -1,0 +1,79 @@
+"""The first batch of each epoch, where lines print how long a batch took or was awaited. Pure."""
+
+from __future__ import annotations
+
+import re
+import statistics
+
+from gputop import units
+from gputop.doctor.findings import words
+from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.logs.numbers.line import Line
+
+EPOCHS_MIN, TIMES = 3, 5.0
+"""In so many epochs the first batch takes so many times as long as others usually do (our choice; docs/rules.md#d06)."""
+SHARE = 0.15
+"""And this share of the time of an epoch (our choice)."""
+OTHERS_MIN = 3
+"""So many other batches show what is usual (our choice)."""
+KEPT = 20_000
+_BATCH = re.compile(r"(?i)(?<![A-Za-z])(?:batch|it|iter(?:ation)?|step)\W{0,3}(\d{1,9})(?:\s?/\s?(\d{1,9}))?(?![\d.])")
+_TOOK = re.compile(
+    r"(?i)(?<![A-Za-z])(?:took|wait(?:ed)?|data(?:_?time|_?wait)?|time|fetch|load)[ :=]{1,4}(\d{1,6}\.\d{1,6}) ?(m?s)(?![a-z])"
+)
+
+
+class FirstBatches:
+    """Follows the lines of one log."""
+
+    def __init__(self) -> None:
+        """Start before the first epoch."""
+        self._last: int | None = None
+        self._first: list[float] = []
+        self._others: list[float] = []
+        self._batches = 0
+
+    def read(self, line: Line) -> None:
+        """Take the next line."""
+        batch = _BATCH.search(line.rest)
+        took = _TOOK.search(line.rest, batch.end()) if batch is not None else None
+        if batch is None or took is None or len(self._others) >= KEPT:
+            return
+        at, seconds = int(batch[1]), float(took[1]) * (1e-3 if took[2].lower() == "ms" else 1.0)
+        begins = at <= 1 and (self._last is None or at < self._last)
+        (self._first if begins else self._others).append(seconds)
+        self._batches = max(self._batches, at, int(batch[2] or 0))
+        self._last = at
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return that the first batches are late, if they are."""
+        if len(self._first) < EPOCHS_MIN or len(self._others) < OTHERS_MIN * len(self._first):
+            return ()
+        first, usual = statistics.median(self._first), statistics.median(self._others)
+        if first < TIMES * usual:
+            return ()
+        between = sum(self._others) / len(self._others) * max(1, self._batches - 1)
+        share = first / (first + between)
+        if share < SHARE:
+            return ()
+        return (
+            Finding(
+                id="D06",
+                severity="warning",
+                confidence="likely",
+                title=f"The first batch of each epoch comes late: {units.duration(first)}",
+                evidence=(
+                    Fact(
+                        f"the first batches of {words.count(len(self._first), 'epoch')} took {units.duration(first)}",
+                        first,
+                        "log",
+                    ),
+                    Fact(f"others take {units.duration(usual)}", round(usual, 4), "log"),
+                ),
+                cause="Each epoch starts the loader's workers again: they import, open their files and fill their queues "
+                "before the first batch.",
+                fix="DataLoader(..., persistent_workers=True)  # the workers stay for the next epoch\n"
+                "# or make the start of a worker cheap: open files and indices once, before the loader",
+                refuted_by="Something else stands between the beginning of the epoch and its first batch.",
+            ),
+        )

@@ -1,0 +1,54 @@
+"""The first batch of each epoch, by the times that lines print of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.doctor.logs.numbers.logs import found
+
+SHOWN = (0, 1, 2, 12, 24, 47)
+
+
+def epochs(line: str, first: float, number: int = 4, others: float = 0.125) -> list[str]:
+    return [
+        line.format(epoch=epoch, batch=batch, took=first if batch == 0 else others + batch / 1000)
+        for epoch in range(number)
+        for batch in SHOWN
+    ]
+
+
+TOOK = "[{epoch:02d}] clip batch {batch:02d}/48   took {took:6.3f} s   ce 2.6199"
+WAIT = "ep {epoch} it {batch} wait {took:7.3f} s  step 0.218 s  mae 5.511"
+
+
+@pytest.mark.parametrize("line", [TOOK, WAIT])
+def test_a_first_batch_that_takes_longer_than_the_epoch(line: str, tmp_path: Path) -> None:
+    finding = found(tmp_path, epochs(line, 22.0), "D06")
+    assert finding is not None
+    assert finding.title == "The first batch of each epoch comes late: 22s"
+    assert finding.evidence[0].text == "the first batches of 4 epochs took 22s"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        epochs(TOOK, 22.0, 2),
+        epochs(TOOK, 0.5),
+        epochs(TOOK, 0.7),
+        epochs(TOOK, 22.0, others=20.0),
+        [line.replace("batch", "row") for line in epochs(TOOK, 22.0)],
+        [line for line in epochs(TOOK, 22.0) if "00/48" in line or "01/48" in line],
+    ],
+    ids=["two epochs", "a little", "a small share", "all are slow", "no batches", "few others"],
+)
+def test_other_first_batches_are_in_time(lines: list[str], tmp_path: Path) -> None:
+    assert found(tmp_path, lines, "D06") is None
+
+
+def test_it_is_said_instead_of_the_data_it_waits_for(tmp_path: Path) -> None:
+    longer: Callable[[str], list[str]] = lambda line: epochs(line, 22.0)  # noqa: E731
+    assert found(tmp_path, longer(WAIT), "D06") is not None
+    assert found(tmp_path, longer(WAIT), "D01") is None
