@@ -10,6 +10,7 @@ from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.learning.nothing_counts import is_mean_of_nothing
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
 from gputop.history.points import PointSeries
@@ -40,6 +41,7 @@ def loss_not_finite(evidence: Evidence, group: RankGroup) -> Judgement:
     if all(all(map(math.isfinite, rank.metrics.values())) for rank in ranks):
         return None  # at once: this rule judges every snapshot
     lost = [item for item in (_lost(evidence, group, rank) for rank in ranks) if item is not None]
+    lost = [item for item in lost if not is_mean_of_nothing(evidence, group, item.rank)]
     if not lost:
         return None
     first = min(lost, key=lambda item: (item.since, item.rank.rank))

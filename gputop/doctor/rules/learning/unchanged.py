@@ -30,6 +30,7 @@ from gputop.doctor.rules.learning.guessing import (
 )
 from gputop.doctor.rules.learning.kept_gradients import STEPS_MIN as KEPT_STEPS
 from gputop.doctor.rules.learning.kept_gradients import accumulate, with_cause
+from gputop.doctor.rules.learning.nothing_counts import NORMS_MIN, counts_nothing
 from gputop.doctor.rules.learning.untouched import EPOCHS_MIN as UNTOUCHED_EPOCHS
 from gputop.doctor.rules.learning.untouched import VANISHED_RATE, changes_nothing
 from gputop.doctor.rules.learning.weights_stay import BAND, COARSE_SHARE, PROBES_MIN, STEPS_MIN, weights_stay
@@ -76,6 +77,9 @@ _HELD_OUT = re.compile(r"(?i)(?:^|[/_.-])(?:val|valid|validation|eval|evaluation
 
 def loss_stays(evidence: Evidence, group: RankGroup) -> Judgement:
     """J03: the learning rate is 0, the loss or the weights are always the same, or the loss is back where it began."""
+    nothing = counts_nothing(evidence, group)
+    if nothing is not None:
+        return nothing
     by_loss = _by_loss(evidence, group)
     if not (isinstance(by_loss, Suspicion) and by_loss.finding.confidence != "possible"):
         by_loss = changes_nothing(evidence, group) or by_loss
@@ -124,6 +128,7 @@ J03 = Rule(
     threshold=(
         f"every learning rate is below {VANISHED_RATE:g} for {ZERO_RATE_STEPS} steps (certain), or {ZERO_RATE_PRINTS} "
         f"that Transformers' Trainer prints, while the loss stays within {BAND:.0%} (possible)",
+        f"{NORMS_MIN} norms of the gradients, all there are, are exactly 0, and each loss is 0 or NaN (likely)",
         f"{SAME_VALUES} losses are equal to the last digit (likely); 0 does not count if the loss was below {CONVERGED:.0%} of "
         "its initial value before",
         f"printed values may be rounded: then both are only possible (and {REDRAWN_TIMES} times as many losses as were ever "

@@ -329,6 +329,29 @@ def test_a_scale_that_never_moves_is_no_evaluation(tmp_path: Path) -> None:
     assert by_epochs(tmp_path, lambda epoch: chance(epoch) * (1 + epoch % 3 / 100), lambda epoch: 65536.0, "loss_scale") == []
 
 
+@pytest.mark.parametrize(
+    ("loss", "norm", "reports", "found"),
+    [
+        ("0", "0", 8, ["J03"]),
+        ("nan", "0.0", 8, ["J03"]),
+        ("0", "0", 7, []),
+        ("0", "nan", 8, []),
+        ("1.5", "0", 8, []),
+        ("0", "0.3", 8, []),
+    ],
+)
+def test_a_loss_over_no_labels_is_the_mean_of_nothing(
+    loss: str, norm: str, reports: int, found: list[str], tmp_path: Path
+) -> None:
+    """As Transformers' Trainer prints it where the template of the answers is not in the samples."""
+    log = tmp_path / "train.log"
+    line = "{{'loss': '{0}', 'grad_norm': '{1}', 'learning_rate': '0.0003', 'epoch': '{2:.2f}'}}\n"
+    log.write_text("".join(line.format(loss, norm, 0.04 * at) for at in range(reports)))
+    said = explain_logs([str(log)])[0]
+    assert [item.id for item in said if item.confidence != "possible"][: len(found) or None] == found
+    assert not found or said[0].title.startswith("No label counts: ")
+
+
 def test_a_loss_that_stays_where_its_first_reports_came_to(tmp_path: Path) -> None:
     """As the loss of triplets does, at its margin, once all embeddings are one point."""
     log = tmp_path / "train.log"
