@@ -77,10 +77,10 @@ _OF_EPISODE = re.compile(r"(?<![\w/.])(?:(?i:(score|return)s?|ret)|R(?=\s{0,9}[:
 _RECALL = re.compile(r"(?<![\w/.])(?:P|F1|[Pp]rec\w{0,9})(?!\w)")
 _OVER_EPISODES = re.compile(
     r"(score|return|reward)(s?)(?: \((?:last |over )?(?:the )?(?:last )?\d{1,9}(?: \w{1,20})?\)"
-    r"| (?:over|of|across|in) (?:the )?(?:last |past )?\d{1,9} \w{1,20})(?=\s{0,9}[:=])",
+    r"| (?:over|of|across|in) (?:the )?(?:last |past )?\d{1,9} \w{1,20})(?=\s{0,9}[:=]|\s{1,4}[-+]?\d)",
     re.IGNORECASE,
 )
-_MEAN_REWARD = re.compile(r"(?<![\w/])(mean|average|avg) (reward|return)(?=\s{0,9}[:=])", re.IGNORECASE)
+_MEAN_REWARD = re.compile(r"(?<![\w/])(mean|average|avg) (reward|return)(?=\s{0,9}[:=]|\s{1,4}[-+]?\d)", re.IGNORECASE)
 """What is said of the mean is lost with the word: that it varies less."""
 _MEAN = re.compile(r"(?<![\w/])avg\. ", re.IGNORECASE)
 _WIDE = str.maketrans("：，＝（）／；｜［］", ":,=()/;|[]")
@@ -278,7 +278,7 @@ def _of_episodes(line: str) -> str:
     The word alone means little: a classifier has a score, too, and "R" may be its recall.
     """
     line = _OVER_EPISODES.sub(r"\1\2", _MEAN.sub("avg ", line))
-    line = _MEAN_REWARD.sub(r"\1_\2", line)
+    line = _MEAN_REWARD.sub(lambda found: f"{found[1]}_{found[2]}".lower(), line)
     counted = _EPISODE.search(line)
     if counted is None:
         return line

@@ -50,6 +50,8 @@ def returns(text: str) -> dict[str, float]:
         ("[iter 7] mean_ep_reward=12.5 kl=0.01\n", "mean_ep_reward"),
         ("Iter 7: avg. return (last 20): 12.5\n", "avg_return"),
         ("T=700 | mean return over 10 episodes: 12.5 | best 20\n", "mean_return"),
+        ("update 710 | mean return (100 episodes) 12.5 | loss -0.02\n", "mean_return"),
+        ("                        Mean reward: 12.5\n", "mean_reward"),
         ("update     7 | rew   12.50 | vf 0.3 | ent 1.1\n", "rew"),
         (SB3, "ep_rew_mean"),
         (SPINNING_UP, "AverageEpRet"),
