@@ -22,6 +22,7 @@ from gputop.doctor.logs.numbers.one_is_late import DATA_SHARE, DATA_TIMES, WAIT_
 from gputop.doctor.logs.numbers.parts import LINES_MIN
 from gputop.doctor.logs.numbers.pauses import EVALUATION_SHARE, LONGER, PAUSES_MIN, SHARE
 from gputop.doctor.logs.numbers.stands_still import SPAN_S
+from gputop.doctor.logs.numbers.stated import LINES_MIN as STATED_MIN
 from gputop.doctor.logs.numbers.step_parts import SHARES
 from gputop.doctor.rules import BY_ID, HIDES, IDS, RULES
 from gputop.doctor.rules.support.rule import EVERYTHING, Rule, needs_tracking
@@ -66,6 +67,8 @@ _LOGS = f"""\
 - Any number of the training that becomes NaN to the end ([J01](#j01)).
 - Heartbeats and monitors that say, to the end of the log and for {SPAN_S:.0f} s or more, that nothing moves ([G01](#g01)), or
   that ranks have not joined ([G03](#g03)).
+- Lines of a training that state that its model is not in training mode ([J07](#j07)), or that the epoch of its sampler stays
+  0 ([C06](#c06)), {STATED_MIN} times.
 - One process that says it is alone where several GPUs are listed, or a table with one busy GPU ([A01](#a01)); several tasks
   that each say so ([A18](#a18)).
 These limits are our choice."""

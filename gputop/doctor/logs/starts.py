@@ -10,7 +10,15 @@ import re
 
 TRIGGERS = (
     *("NCCL INFO Bootstrap", "- Init START", "- Init COMPLETE"),
-    *("client socket has failed to connect", "Waiting in store based barrier", "SIGINT death signal", "^C"),
+    *(
+        "client socket has failed to connect",
+        "Waiting in store based barrier",
+        "SIGINT death signal",
+        "^C",
+        "othing more since",
+        "output since",
+        "output after",
+    ),
 )
 SAME_RUN_LINES = 40
 """No more lines than this follow what a run says last before it stands: the launcher's, and what a person adds (our choice)."""
@@ -29,7 +37,9 @@ _FAILED = re.compile(
 )
 """Not the attempts over IPv6 that a host without it cannot make (97, 99)."""
 _WAITS = re.compile(r"Waiting in store based barrier .{0,200}world_size=(?P<world>\d{1,6}), worker_count=(?P<joined>\d{1,6})")
-_INTERRUPTED = re.compile(r"^\W{0,4}\^C|SIGINT death signal")
+_INTERRUPTED = re.compile(
+    r"^\W{0,4}\^C|SIGINT death signal|^\W{0,6}(?i:nothing more|no (?:more |further )?output) (?:since|after)\b"
+)
 
 
 class Start:

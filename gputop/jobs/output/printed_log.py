@@ -20,6 +20,7 @@ from gputop.doctor.logs.numbers.one_process import OneProcess
 from gputop.doctor.logs.numbers.pauses import Pauses
 from gputop.doctor.logs.numbers.rank_columns import RankColumns
 from gputop.doctor.logs.numbers.stands_still import StandsStill
+from gputop.doctor.logs.numbers.stated import Stated
 from gputop.doctor.logs.numbers.step_parts import StepParts
 from gputop.snapshot import Points, Rank, Run, loss_metric
 from gputop.terminal_text import strip_escapes
@@ -77,7 +78,7 @@ def printed_findings(path: Path) -> tuple[Finding, ...]:
     """
     followers: tuple[Follower, ...] = (
         *(EachRank(), RankColumns(), NotANumber(), OneProcess(), Pauses(), FirstBatches(), StepParts()),
-        *(GrowingMemory(), StandsStill()),
+        *(GrowingMemory(), StandsStill(), Stated()),
     )
     reader = Lines()
     try:

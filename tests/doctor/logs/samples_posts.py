@@ -63,6 +63,12 @@ POSTS: tuple[tuple[str, str, dict[str, str]], ...] = (
     ),
     ("all_in_eval", "0         Modules in train mode", {}),
     ("pl_no_gpu", "GPU available: False, used: False", {}),
+    (
+        "all_in_eval",
+        "pytorch_lightning/loops/fit_loop.py:527: Found 151 module(s) in eval mode at the start of training. This may lead to",
+        {"number": "151"},
+    ),
+    ("thermal_slowdown", " 24   7582 3.261 4.51 89 2415 408 100%  throttle: sw_thermal", {}),
     ("thermal_slowdown", "gpu1 91C 620MHz thermal_slowdown=Active", {}),
     ("kernel_memory", "Your session crashed after using all available RAM.", {}),
     ("kernel_died", "The kernel for train.ipynb appears to have died. It will restart automatically.", {}),

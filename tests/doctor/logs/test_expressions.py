@@ -20,6 +20,7 @@ from gputop.doctor.logs.numbers import (
     rank_columns,
     speakers,
     stands_still,
+    stated,
 )
 from gputop.doctor.logs.patterns.table import PATTERNS
 from gputop.jobs.output import printed_log
@@ -45,7 +46,7 @@ SEARCHED = [
             trouble,
         ),
         *(clock, each_rank, first_batches, growing_memory, not_a_number, one_process),
-        *(parts, pauses, rank_columns, speakers, stands_still),
+        *(parts, pauses, rank_columns, speakers, stands_still, stated),
         printed_log,
     )
     for name in vars(module)

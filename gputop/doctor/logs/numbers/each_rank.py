@@ -37,7 +37,7 @@ _WHOLE_SET = re.compile(rf"\b({_N}) of ({_N}) (?!batch|step|iter|epoch|rank|file
 _STATED = re.compile(r"\b\d{2,12} [\w/-]{3,20}(?: \w{3,20})?, (\d{1,9}) batches\b", re.IGNORECASE)
 """The batches of a rank's own samples: "shard 2: 11259 utterances, 217 batches"."""
 _BATCHES = re.compile(r"\b(?:(\d{1,9}) batches\b|len\(\w{0,20}loader\)\s?=?\s?(\d{1,9}))", re.IGNORECASE)
-_SIZE = re.compile(r"\b(?:batch[ _-]?size|batches of|bs)[ :=]{1,3}(\d{1,6})\b", re.IGNORECASE)
+_SIZE = re.compile(r"\b(?:batch[ _-]?size|per[- ](?:rank|gpu|device) batch|batches of|bs)[ :=]{1,3}(\d{1,6})\b", re.IGNORECASE)
 _SECONDS = re.compile(r"\d ?m?s\b|\((?:m?s|sec)\)")
 _LOSS = re.compile(r"(?<![A-Za-z])(?:\w{1,20}_)?loss[ :=]{1,4}(\d{1,9}\.\d{1,9})\b", re.IGNORECASE)
 

@@ -29,6 +29,8 @@ _NO_USE = re.compile(
 )
 _WORD = 10
 """A word before a name may say that it is no use: "free mem 10.2G"."""
+_OF_YOLO = re.compile(r"^\s{1,9}\d{1,5}/\d{1,5}\s{1,12}(\d{1,3}(?:\.\d{1,3})?)G\s")
+"""The second column of Ultralytics' table, after the epoch."""
 _OF_GPU = re.compile(r"(?i)gpu|cuda|vram|alloc|reserved|device")
 _OF_HOST = re.compile(r"(?i)rss|ram(?!e)|host|cpu|system|process")
 _FACTORS = {"k": 1 / 1024, "m": 1.0, "g": 1024.0, "t": 1024.0 * 1024.0}
@@ -45,21 +47,27 @@ class GrowingMemory:
 
     def read(self, line: Line) -> None:
         """Take the next line."""
-        if not any(word in line.lower for word in _WORDS):
+        if not any(word in line.lower for word in _WORDS) and "g " not in line.lower:
             return
         speaker = line.speaker
+        column = _OF_YOLO.match(line.text)
+        if column is not None:
+            self._keep(("", "gpu_mem"), "G", float(column[1]) * _FACTORS["g"])
         for match in _MEMORY.finditer(line.text):
             name, unit = match["name"].strip(), match["unit"] or ""
             before = max(0, match.start() - _WORD)
             if _NO_USE.search(line.text, before, match.end("name")) or not (unit or "mem" in name.lower()):
                 continue
             key = "" if speaker is None else f"{speaker.host or ''}{speaker.rank}", name.lower()
-            if key not in self._values and len(self._values) >= SERIES_MAX:
-                continue
-            values = self._values.setdefault(key, [])
-            self._units.setdefault(key, unit)
-            if len(values) < KEPT:
-                values.append(float(match["value"]) * (_FACTORS[unit[0].lower()] if unit else 1.0))
+            self._keep(key, unit, float(match["value"]) * (_FACTORS[unit[0].lower()] if unit else 1.0))
+
+    def _keep(self, key: tuple[str, str], unit: str, value: float) -> None:
+        if key not in self._values and len(self._values) >= SERIES_MAX:
+            return
+        values = self._values.setdefault(key, [])
+        self._units.setdefault(key, unit)
+        if len(values) < KEPT:
+            values.append(value)
 
     def findings(self) -> tuple[Finding, ...]:
         """Return the memory that has grown the most."""

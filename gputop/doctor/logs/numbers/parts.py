@@ -10,10 +10,13 @@ PartKind = Literal["data", "waiting", "communication", "saving", "evaluation", "
 
 LINES_MIN = 5
 """So many lines with times show what is usual (our choice)."""
-_NAME = r"(?<![\w./-])([A-Za-z][\w+/-]{0,40}(?: (?:wait|time|loading))?)(?: ?\((?P<in>m?s|sec|seconds)\))?"
+_NAME = (
+    r"(?<![\w./-])([Ww]aits? for (?:the )?others|[A-Za-z][\w+/-]{0,40}(?: (?:wait|time|loading|ready))?)"
+    r"(?: ?\((?P<in>m?s|sec|seconds)\))?"
+)
 _PART = re.compile(
     rf"{_NAME}[\"']?[ :=]{{1,5}}(\d{{1,6}}\.\d{{1,6}}|\d{{1,7}}(?= ?m?s\b))"
-    r"(?: ?(?P<unit>m?s|sec|seconds)\b|(?=[\s|,;)\]}](?! ?%)|$))"
+    r"(?: ?(?P<unit>m?s|sec|seconds)\b|(?=[\s|,;)\]}](?! ?(?:%|min|h\b))|$))"
 )
 _WHOLE_NUMBER = re.compile(rf"{_NAME}[\"']?[ :=]{{1,6}}(\d{{1,6}})(?=[\s|,;)\]}}]|$)")
 _ROW = re.compile(r"(?<![\d./])\d{1,5}\.\d{1,6}(?: / \d{1,5}\.\d{1,6}){1,7}(?![\d/])")
@@ -27,15 +30,15 @@ _WORKS = (
 _EXPRESSIONS: tuple[tuple[PartKind, str], ...] = (
     (
         "communication",
-        r"all_?reduce|all_?gather|reduce_?scatter|comm(?:s|unication)?(?![a-z])|sync(?!bn)|barrier|nccl",
+        r"all[-_]?reduce|all[-_]?gather|reduce[-_]?scatter|comm(?:s|unication)?(?![a-z])|sync(?!bn)|barrier|nccl",
     ),
     ("saving", r"sav(?:e|ing)|checkpoint|ckpt|snapshot"),
     ("evaluation", r"(?<![a-z])(?:eval|val|test)"),
     ("logging", r"(?<![a-z])(?:log(?:ging)?|metrics?|plot|vis(?:ual)?|tensorboard|wandb)(?![a-z])"),
     (
         "data",
-        r"(?<![a-z])(?:get|data(?!/(?!time|wait|load))|input|fetch|load(?:er|ing)?|batch[_ ]?(?:get|gen|prep)|"
-        r"h2d|preproc|augment|decode|tokeniz|collate)",
+        r"(?<![a-z])(?:get|ready|until_(?:batch|data)|data(?!/(?!time|wait|load))|input|fetch|load(?:er|ing)?|"
+        r"batch[_ ]?(?:get|gen|prep)|h2d|preproc|augment|decode|tokeniz|collate)",
     ),
     (
         "whole",
@@ -47,13 +50,18 @@ _EXPRESSIONS: tuple[tuple[PartKind, str], ...] = (
 _KINDS = tuple((kind, re.compile(rf"(?i){expression}")) for kind, expression in _EXPRESSIONS)
 _NO_TIME = re.compile(r"(?i)loss|acc|score|rew|return|norm|(?<![a-z])(?:lr|f1|ppl|m?ap|iou|auc|err|mse|mae|kl|nll|ce)(?![a-z])")
 """What is measured of the model, not of its pace."""
-_WAITS = re.compile(r"(?i)^(?:wait(?:ed|ing)?|idle|blocked)(?![a-z])")
+_WAITS = re.compile(r"(?i)^(?:wait(?:s|ed|ing)?|idle|blocked)(?![a-z])")
 _KINDS_OF_DATA = re.compile(r"(?i)data|batch|load|input|fetch")
 WHOLE_SHARE = 0.8
 """The time of a whole step is at least so much of the sum of its parts, some of which may overlap (our choice)."""
 _OF_ESPNET = "iter_time", "train_time"
 """ESPnet's time until the iterator gives a batch, and that of the whole step."""
-_ENDS_WITH_A_UNIT = re.compile(r"^(?!.*per_).*_(m?s|secs?|time)$")
+_ENDS_WITH_A_UNIT = re.compile(r"^(?!.*per_)(?:.*_(m?s|secs?|time)|(?:m?s|t|sec)_.*)$")
+_CLEAR = re.compile(
+    r"data|load|fetch|get|input|(?:batch )?ready|fwd|bwd|fwd[+/]bwd|forward|backward|comp(?:ute)?|all[-_ ]?reduce|sync|"
+    r"wait(?:ed)?"
+)
+"""Names that are those of parts even where no unit stands behind the number."""
 _COUNTS = ("step", "iter", "iteration", "batch", "epoch")
 """Before a whole number, these count."""
 _NESTED = ("bwd_inner", "bwd_allreduce"), "bwd"
@@ -94,6 +102,8 @@ def _of_whole_numbers(text: str) -> dict[str, float]:
         return named
     wholes = [number for name, number in found.items() if kind_of(name) == "whole"]
     known = sum(found.values()) - sum(wholes)
+    if len([name for name in found if _CLEAR.fullmatch(name)]) > 2:
+        return found
     adds_up = len(wholes) == 1 and len(found) > 2 and WHOLE_SHARE * known <= wholes[0] <= known / WHOLE_SHARE
     return found if adds_up else {}
 

@@ -25,6 +25,7 @@ _HOST = re.compile(
     r"(?P<host>[A-Za-z][\w.-]{0,38}\d[\w.-]{0,20}|[A-Za-z][\w.-]{1,38}(?=\[\d))(?:\[(?P<number>\d{1,4})\])?\s?[\])>:|]\s"
 )
 """A host by a name that holds a number, or that stands before the number of a rank."""
+_POD = re.compile(r"^\[pod/(?P<host>[\w.-]{1,60})/[\w.-]{1,60}\](?P<number>(?!))?\s")
 _BEFORE_RANK = re.compile(_BEFORE + r"(?P<host>[A-Za-z][\w.-]{1,38}): {1,2}rank[ _:#=]{0,2}\d")
 _LONGEST = 64
 """Hosts and ranks are told apart by the first so many characters."""
@@ -51,7 +52,7 @@ def speaker_of(line: str) -> Speaker | None:
         before = _BEFORE_RANK.match(line)
         host = before["host"] if before is not None else None
         return Speaker(int(within["rank"] or within["key"]), host, True, line)
-    host = _HOST.match(line)
+    host = _HOST.match(line) or _POD.match(line)
     if host is None:
         return None
     rank = int(host["number"]) if host["number"] else None

@@ -15,11 +15,11 @@ SAID_MIN, SPAN_S = 3, 120.0
 KEPT = 64
 _WORDS = (
     *("no ", "still ", "last ", "stuck ", "hung ", "hanging ", "waiting "),
-    *("unchanged ", "joined", "init_process_group", "rendezvous", "ready", "connected"),
+    *("unchanged ", "newest line", "joined", "init_process_group", "rendezvous", "ready", "connected"),
 )
 _STANDS = re.compile(
     r"(?i)\bno (?:\w{1,12} )?(?:progress|steps?|batch(?:es)?|iterations?|output) (?:for|since|in)\b|"
-    r"\bstill (?:in|at|waiting|blocked|hanging)\b|\bunchanged (?:for|since)\b|"
+    r"\bstill (?:in|at|waiting|blocked|hanging)\b|\bunchanged (?:for|since)\b|\b(?:newest|last) line\b.{0,60}\bold\b|"
     r"\blast (?:\w{1,12} )?(?:step|iteration|batch|progress)\b.{0,40}\bago\b|\b(?:stuck|hung|hanging) (?:in|at|for|since)\b|"
     r"\bwaiting (?:for|at|in|on) (?:\w{1,20} ){0,3}"
     r"(?:ranks?|peers?|nodes?|workers?|barrier|all_?reduce|group|rendezvous)\b"

@@ -16,6 +16,9 @@ _CPU_BUILDS: tuple[tuple[str, str, Confidence], ...] = (
     ),
 )
 
+_THERMAL = r"(?i)thermal[_ ]slowdown\s{0,40}[:=] ?Active\b"
+"""nvidia-smi -q -d PERFORMANCE, and what people print of it."""
+
 PATTERNS: tuple[Pattern, ...] = (
     failure(
         "cuda_deser_unavailable",
@@ -66,8 +69,7 @@ PATTERNS: tuple[Pattern, ...] = (
             "thermal_slowdown",
             "I01",
             key,
-            # nvidia-smi -q -d PERFORMANCE, and what people print of it.
-            r"(?i)thermal[_ ]slowdown\s{0,40}[:=] ?Active\b",
+            expression,
             "The GPU slows itself down because it is too hot",
             "Its clock falls as far as it must to stay below the limit of its temperature: dust, a blocked fan, a closed case, "
             "a hot room.",
@@ -75,7 +77,12 @@ PATTERNS: tuple[Pattern, ...] = (
             "sudo nvidia-smi -pl 100  # less power (in W) is cooler, and often hardly slower",
             confidence="likely",
         )
-        for key in ("Thermal Slowdown", "thermal_slowdown")
+        for key, expression in (
+            ("Thermal Slowdown", _THERMAL),
+            ("thermal_slowdown", _THERMAL),
+            # What people print of NVML's reasons, line by line.
+            ("w_thermal", r"(?i)\bthrottl\w{0,6}\W{1,4}(?:reasons?\W{1,3})?[sh]w_thermal(?:_slowdown)?\b"),
+        )
     ),
     failure(
         "no_driver",

@@ -47,16 +47,30 @@ PATTERNS: tuple[Pattern, ...] = (
         "OMP_NUM_THREADS=$(( $(nproc) / RANKS )) torchrun --nproc-per-node=RANKS train.py  # RANKS: how many you start",
         severity="info",
     ),
-    hint(
-        "all_in_eval",
-        "J07",
-        "Modules in train mode",
-        r"^\s{0,20}0\s{1,20}Modules in train mode",
-        "All modules are in evaluation mode when the training starts",
-        "Since 2.2, Lightning leaves each module in the mode that it finds: dropout drops nothing, and BatchNorm keeps old "
-        "statistics. from_pretrained returns a model in evaluation mode, or a script has called eval().",
-        "model.train()  # before fit, or in on_train_start; what is frozen on purpose may stay in eval()",
-        confidence="likely",
+    *(
+        hint(
+            "all_in_eval",
+            "J07",
+            key,
+            expression,
+            title,
+            "Since 2.2, Lightning leaves each module in the mode that it finds: dropout drops nothing, and BatchNorm keeps old "
+            "statistics. from_pretrained returns a model in evaluation mode, or a script has called eval().",
+            "model.train()  # before fit, or in on_train_start; what is frozen on purpose may stay in eval()",
+            confidence="likely",
+        )
+        for key, expression, title in (
+            (
+                "Modules in train mode",
+                r"^\s{0,20}0\s{1,20}Modules in train mode",
+                "All modules are in evaluation mode when the training starts",
+            ),
+            (
+                "module(s) in eval mode at the start of training",
+                r"Found (?P<number>\d{2,6}) module\(s\) in eval mode at the start of training",
+                "{number} modules are in evaluation mode when the training starts",
+            ),
+        )
     ),
     hint(
         "pl_no_gpu",

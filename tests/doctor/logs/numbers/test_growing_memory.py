@@ -37,6 +37,15 @@ def test_memory_that_grows_all_the_time(text: str, where: str, tmp_path: Path) -
     assert found(tmp_path, lines(text, GROWS, 7), "H06") is None
 
 
+def test_the_column_of_ultralytics(tmp_path: Path) -> None:
+    row = "      {}/60      {:.2f}G      1.465      1.721         50        640: 100%|██| 320/320 [00:41<00:00,  7it/s]"
+    lines = [row.format(epoch, 4.2 + 0.56 * epoch) for epoch in range(1, 20)]
+    finding = found(tmp_path, lines, "H06")
+    assert finding is not None
+    assert finding.title.startswith("The memory of the GPU grows all the time: gpu_mem from 4.76 GiB to ")
+    assert found(tmp_path, [row.format(epoch, 4.2) for epoch in range(1, 20)], "H06") is None
+
+
 def test_each_rank_has_a_memory_of_its_own(tmp_path: Path) -> None:
     ranks = [f"r{rank} s{at} loss 1.5 | rss {20.0 + 10 * rank + at:.1f}G" for at in range(12) for rank in range(4)]
     finding = found(tmp_path, ranks, "H06")

@@ -34,7 +34,12 @@ def test_the_number_of_a_rank(line: str, rank: int, is_named: bool) -> None:
 
 @pytest.mark.parametrize(
     ("line", "host"),
-    [("lc-203: compute 1.6 s", "lc-203"), ("narwhal[5]: 40 loss", "narwhal"), ("| gpu-17.site | a", "gpu-17.site")],
+    [
+        ("lc-203: compute 1.6 s", "lc-203"),
+        ("narwhal[5]: 40 loss", "narwhal"),
+        ("| gpu-17.site | a", "gpu-17.site"),
+        ("[pod/asr-4/main] it 100", "asr-4"),
+    ],
 )
 def test_the_name_of_a_host(line: str, host: str) -> None:
     speaker = speaker_of(line)

@@ -28,6 +28,8 @@ def said(text: str, number: int = 6, every: float = 300.0) -> list[str]:
         "heartbeat: trainer alive, last finished step 216, {1} min ago",
         "watchdog: main thread is stuck in all_reduce for {} s",
         "waiting for the other ranks",
+        "monitor: train.log unchanged for {1} min; GPU util 100/100 %",
+        "util 100 %, power 91 W, newest line of train.log is {} s old",
     ],
 )
 def test_a_run_that_says_that_nothing_moves(text: str, tmp_path: Path) -> None:

@@ -26,6 +26,16 @@ DEEPSPEED = "[Rank 0] time (ms) | fwd: 218.67 | bwd: 5725.52 | bwd_inner: 443.38
             {"step_s": 1.6, "wait_batch_s": 1.4, "fwd_bwd_s": 0.2},
         ),
         ("Epoch: [0] [ 20/400] loss: 6.9 (6.8) time: 0.41 data: 0.01 max mem: 9211", {"time": 0.41, "data": 0.01}),
+        (
+            "step 50  batch ready    910  fwd+bwd   119  all-reduce     12  loss 5.047",
+            {"batch ready": 910, "fwd+bwd": 119, "all-reduce": 12},
+        ),
+        (
+            "it 100 | load 2 ms | forward 74 ms | waits for others 236 ms",
+            {"load": 0.002, "forward": 0.074, "waits for others": 0.236},
+        ),
+        ("s_until_batch: 1.787, s_forward: 0.067, pictures_per_s: 8.0", {"s_until_batch": 1.787, "s_forward": 0.067}),
+        ("data wait 1.0 %, time 6.8 min", {}),
         ("step=100 fetch_errors=2 fetch_retries=3 wait_ms=3 step_ms=414", {"wait_ms": 0.003, "step_ms": 0.414}),
         ("step=100 fetch_errors=2 fetch_retries=3 update 7 total 30", {}),
         ("epoch 3 train_loss 0.3 val_loss 0.4 train_acc 0.9 lr 0.001", {}),

@@ -1,0 +1,78 @@
+"""What lines of a training state of its model's mode and its sampler's epoch. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from gputop.doctor.findings import words
+from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.logs.numbers.line import Line
+
+LINES_MIN = 3
+"""So many lines state it (our choice)."""
+_FLAG = re.compile(r"(?i)\btraining ?[=:] ?(True|False)\b")
+_TRAINS, _EVALUATES = re.compile(r"(?i)\btrain(?:ing)?\b"), re.compile(r"(?i)\b(?:val|valid|validation|eval|evaluation|test)\b")
+_EPOCH = re.compile(r"(?i)\bepoch\W{0,3}(\d{1,6})\b.{0,200}\bsampler\.epoch ?[=:] ?0\b")
+
+
+class Stated:
+    """Follows the lines of one log."""
+
+    def __init__(self) -> None:
+        """Start before the first line."""
+        self._mode: list[str] = []
+        self._epochs: dict[int, str] = {}
+        """The lines with a sampler's epoch of 0, by the epoch of the training."""
+
+    def read(self, line: Line) -> None:
+        """Take the next line."""
+        if "training" in line.lower and len(self._mode) < LINES_MIN and _trains_in_evaluation(line.text):
+            self._mode.append(line.text.strip())
+        if "sampler.epoch" in line.lower and len(self._epochs) <= LINES_MIN:
+            epoch = _EPOCH.search(line.text)
+            if epoch is not None:
+                self._epochs.setdefault(int(epoch[1]), line.text.strip())
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return what the lines state again and again."""
+        found = []
+        if len(self._mode) >= LINES_MIN:
+            found.append(
+                Finding(
+                    id="J07",
+                    severity="warning",
+                    confidence="likely",
+                    title="The model is trained in evaluation mode: its training flag is False",
+                    evidence=(Fact(self._mode[-1][:200], False, "log"),),
+                    cause="In evaluation mode, dropout drops nothing, and BatchNorm normalizes with old statistics, which no "
+                    "longer follow the weights. The script calls eval() for the validation, and train() only once.",
+                    fix="model.train()  # at the beginning of each epoch",
+                    refuted_by="It is meant to be trained so: BatchNorm that is frozen on purpose.",
+                )
+            )
+        if len(self._epochs) >= LINES_MIN:
+            found.append(
+                Finding(
+                    id="C06",
+                    severity="warning",
+                    confidence="likely",
+                    title="Each epoch has the same order: the sampler's epoch stays 0",
+                    evidence=(
+                        Fact(f"so in {words.count(len(self._epochs), 'epoch')} or more", len(self._epochs), "log"),
+                        Fact(next(reversed(self._epochs.values()))[:200], 0, "log"),
+                    ),
+                    cause="DistributedSampler shuffles by its seed and its epoch. Without set_epoch, each rank sees its "
+                    "samples in the same order in every epoch.",
+                    fix="for epoch in range(epochs):\n    loader.sampler.set_epoch(epoch)",
+                    refuted_by="The order is changed elsewhere.",
+                )
+            )
+        return tuple(found)
+
+
+def _trains_in_evaluation(text: str) -> bool:
+    """Return whether the first flag of a line is that of a training, and False."""
+    flag = _FLAG.search(text)
+    if flag is None or flag[1].lower() != "false":
+        return False
+    return _TRAINS.search(text, 0, flag.start()) is not None and _EVALUATES.search(text, 0, flag.start()) is None

@@ -1,0 +1,32 @@
+"""What lines of a training state of its model's mode and its sampler's epoch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.doctor.logs.numbers.logs import found
+
+MODES = "[{epoch:02d}/30] train: dice_loss=0.6{epoch} (model.training={mode})  val: dice=0.3 (model.training=False)"
+SAMPLER = "{rank}: epoch {epoch} first clips of this rank: [30719, 12408, 19803] (sampler.epoch={sampled})"
+
+
+def modes(number: int, mode: bool = False) -> list[str]:
+    return [MODES.format(epoch=epoch, mode=mode) for epoch in range(1, number + 1)]
+
+
+def test_a_training_that_says_that_its_model_is_evaluated(tmp_path: Path) -> None:
+    finding = found(tmp_path, modes(3), "J07")
+    assert finding is not None
+    assert finding.title == "The model is trained in evaluation mode: its training flag is False"
+    assert found(tmp_path, modes(2), "J07") is None
+    assert found(tmp_path, modes(9, mode=True), "J07") is None
+
+
+@pytest.mark.parametrize(("epochs", "moves", "is_found"), [(3, False, True), (2, False, False), (9, True, False)])
+def test_a_sampler_whose_epoch_stays_0(epochs: int, moves: bool, is_found: bool, tmp_path: Path) -> None:
+    lines = [SAMPLER.format(rank=rank, epoch=at, sampled=at * moves) for at in range(epochs) for rank in (3, 1)]
+    finding = found(tmp_path, lines, "C06")
+    assert (finding is not None) is is_found
+    assert finding is None or finding.title == "Each epoch has the same order: the sampler's epoch stays 0"
