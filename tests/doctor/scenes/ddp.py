@@ -147,6 +147,26 @@ def same_batches(second):
     return ddp(second, each=each, metrics={**CALM, "loss": lambda r, step: 2.0 - step * 0.001})
 
 
+def drawn_alike(second):
+    """No loader: each rank draws its batches from the same data, by the same seed."""
+    return ddp(second, each=_drawn, metrics={**CALM, "loss": lambda r, step: 2.0 - step * 0.001})
+
+
+def drawn_apart(second):
+    return ddp(second, each=_drawn, metrics={**CALM, "loss": lambda r, step: 2.0 - step * 0.001 + r * 1e-4})
+
+
+def average_logged(second):
+    """The script opened the run and logs the mean over all ranks, which is equal."""
+    shot = drawn_alike(second)
+    runs = (replace(run, ranks=tuple(replace(rank, optimizer_step=rank.step) for rank in run.ranks)) for run in shot.runs)
+    return replace(shot, runs=tuple(runs))
+
+
+def _drawn(number, step):
+    return {"sampler": None, "loader": None, "batches": None}
+
+
 def whole_data_set(second):
     def each(number, step):
         return {"sampler": {"type": "RandomSampler", "set_epoch": None, "replicas": None}, "loader": {"length": 782}}
@@ -300,6 +320,7 @@ FAULTS = (
     ("C04", "every micro-batch is reduced", every_micro_batch, 30),
     ("C05", "the same batches", same_batches, 12),
     ("C05", "the whole data set on each rank", whole_data_set, 12),
+    ("C05", "drawn by the same seed", drawn_alike, 30),
     ("C06", "no set_epoch", no_set_epoch, 12),
     ("C07", "unequal lengths", uneven_lengths, 12),
     ("C07", "one rank ran out of data", ran_out, 14),
@@ -662,6 +683,8 @@ LOOK_ALIKES = (
     ("C05", "Accelerate", accelerated, 12),
     ("C05", "Lightning", lightning, 12),
     ("C05", "an iterable data set", iterable, 12),
+    ("C05", "drawn by other seeds", drawn_apart, 30),
+    ("C05", "the average is logged", average_logged, 30),
     ("C06", "resumed", resumed, 12),
     ("C06", "no shuffle", validation_order, 12),
     ("C06", "another seed", shuffled_by_seed, 12),

@@ -20,10 +20,13 @@ from gputop.doctor.rules.support.equal_losses import VALUES_MIN
 from gputop.doctor.rules.support.rule import SELDOM_S, Judgement, Rule, Suspicion
 from gputop.facts.setup import Loader, Sampler
 from gputop.frameworks import FRAMEWORKS
+from gputop.losses import AUTOMATIC_PREFIX
 from gputop.snapshot import Rank
 
 EQUAL_STEPS_MIN = 5
 """Consecutive steps with equal batches on all ranks (docs/rules.md#c05)."""
+EQUAL_LOSSES_MIN = 20
+"""So many of the newest losses of ranks in DDP are equal to the last digit: different batches never are (our choice)."""
 DISTINCT_MIN = 3
 """Fewer distinct checksums prove nothing: the images may have a black border, or the same batch may repeat."""
 UNDIVIDED = ("RandomSampler", "SequentialSampler", "WeightedRandomSampler", "SubsetRandomSampler")
@@ -57,6 +60,8 @@ def same_batches(evidence: Evidence, group: RankGroup) -> Judgement:
         if steps
         else _undivided(group, ranks, feeds, samplers)
     )
+    if judgement is None and not any(feeds):
+        judgement = _same_by_losses(evidence, group, ranks)
     # Refuting the finding costs more than finding nothing, which is the case in most runs.
     meant = judgement is None or divides_models(ranks) or divides_by_hand(evidence, group) or settings_differ(evidence, group)
     return None if meant else judgement
@@ -76,6 +81,7 @@ C05 = Rule(
         f"equal checksums on all ranks in {EQUAL_STEPS_MIN} consecutive steps; or a sampler that does not divide, and "
         "batches times batch size equal to the data set (likely); not if a mesh, other groups or calls that pass values on "
         "in each step divide the model, or different weights give the same loss",
+        f"or, without a loader, {EQUAL_LOSSES_MIN} losses that tracking itself reads on each rank of a DDP are equal (likely)",
         f"untracked, {VALUES_MIN} losses that each rank prints equally, or variables hold a model in DDP or FSDP and a loader "
         "whose sampler does not divide (possible)",
     ),
@@ -187,6 +193,43 @@ def _undivided(
         f"epoch is {size} passes over the data and takes as long as on one GPU.",
         _SAMPLER.format(size=feed.batch_size or "..."),
         "Each rank's data set is already only its own part.",
+    )
+    return Suspicion(finding, 3.0)
+
+
+def _same_by_losses(evidence: Evidence, group: RankGroup, ranks: tuple[Rank, ...]) -> Judgement:
+    """Judge ranks without a loader by the losses that they run backward on: equal ones are those of the same batch.
+
+    Only what tracking itself has read: a script may average the losses that it logs.
+    """
+    name = tracked.loss_of(ranks)
+    if name is None or _brings_sampler(ranks) or any(wrapped_by(rank) is None for rank in ranks):
+        return None
+    automatic = AUTOMATIC_PREFIX + name
+    if all(automatic in rank.metrics for rank in ranks):
+        name = automatic
+    elif any(rank.optimizer_step is not None for rank in ranks):
+        return None  # the script numbers and logs its own
+    steps = equal_losses(evidence, group, ranks, name)
+    if steps < EQUAL_LOSSES_MIN or len(set(evidence.series(group.run_id, ranks[0].rank, name).values[-steps:])) < DISTINCT_MIN:
+        return None
+    size = tracked.world(group)
+    finding = tracked.about(
+        group,
+        "C05",
+        "error",
+        "likely",
+        f"{tracked.capital(tracked.who([rank.rank for rank in ranks], size))} draw the same batches: their losses are equal",
+        [
+            Fact(
+                f"the losses were the same, to the last digit, in the newest {units.count(steps)} steps",
+                steps,
+                f"journal: {name}",
+            )
+        ],
+        f"Each rank draws its batches by the same seed from the same data, so {size} GPUs learn what one GPU would.",
+        "torch.manual_seed(seed + rank)  # each rank draws its own; or divide the data: data[rank::world_size]",
+        "The ranks share one replica of the model (tensor, sequence or pipeline parallelism) and must see equal data.",
     )
     return Suspicion(finding, 3.0)
 

@@ -45,6 +45,12 @@ TOLD = {
     ),
     "every micro-batch is reduced": ("warning", "likely", "takes 20% of a step", "model.no_sync()"),
     "the same batches": ("error", "certain", "all 4 ranks read the same batch", "batch_size=64, sampler=sampler"),
+    "drawn by the same seed": (
+        "error",
+        "likely",
+        "the losses were the same, to the last digit, in the newest 20 steps",
+        "torch.manual_seed(seed + rank)",
+    ),
     "the whole data set on each rank": (
         "warning",
         "likely",
