@@ -45,6 +45,7 @@ _REMARKS = frozenset(
             "acc_p2p",
             "all_in_eval",
             "barrier_guess",
+            "cache_flushes",
             "cpu_build",
             "dp_gather_scalar",
             "fup_useless",

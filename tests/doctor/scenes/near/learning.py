@@ -286,6 +286,7 @@ rises_slowly = printed(flat, **{"return": lambda second: -30.0 + 0.3 * second + 
 explores_then_sinks = printed(
     flat, **{"return": lambda second: (0.5 * min(second, 20) - 9.0 - 0.5 * max(0, second - 30)) + 1.2 * varied(second)}
 )
+rises_and_stays = printed(flat, **{"return": lambda second: 0.5 * min(second, 20) - 9.0 + 1.2 * varied(second)})
 gets_better = printed(flat, **{"return": lambda second: 30 - sinks(second)})
 learns_and_collapses = printed(flat, **{"return": lambda second: 20.0 + second if second < 12 else sinks(second - 12)})
 dips_first = printed(flat, **{"return": lambda second: sinks(second) if second < 30 else 3.0 * (second - 25)})
@@ -335,7 +336,7 @@ PAIRS = (
     Pair("J05", "an accuracy of 1, and an error of 0", is_perfect, never_updated, 40),
     Pair("J06", "a return that rises", gets_better, wrong_sign, 60),
     Pair("J06", "a return that rises, of few episodes", rises_slowly, sinks_slowly, 60),
-    Pair("J06", "a return that rose and then fell", explores_then_sinks, sinks_slowly, 60),
+    Pair("J06", "a return that rose and stays", rises_and_stays, explores_then_sinks, 60),
     Pair("J06", "episodes that went well at first", lucky_at_first, sinks_at_once, 60),
     Pair("J06", "a dip before it rises", dips_first, wrong_sign, 60),
     Pair("J06", "a return that rose before it fell", learns_and_collapses, wrong_sign, 60),
