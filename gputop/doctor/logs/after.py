@@ -46,7 +46,7 @@ _OF_AN_END = re.compile(r'^\s+File "|^(?:Current thread|Thread) 0x|\bNCCL (?:INF
 _PROGRESS = re.compile(
     # In other languages, as in ``tracking.printed.languages``: the epoch stands in each line.
     r"(?i)\b(?:epoch|step|iter(?:ation)?|batch|loss|epoche|[ée]poque|[ée]poca|эпох[аи])\b\D{0,3}\d"
-    r"|(?:轮次|エポック|에포크|에폭)\D{0,3}\d|\d\s?it/s|\d\s?s/it|^[\s\[]{0,4}it\b\D{0,3}\d"
+    r"|(?:轮次|エポック|에포크|에폭)\D{0,3}\d|\d\s?it/s|\d\s?s/it|^[\s\[]{0,4}it\b\D{0,3}\d|\bit=\d"
     # A count of a total at the beginning, and a metric after it.
     r"|^[\s\[]{0,8}\d{1,9}/\d{2,9}\b(?!/)[^a-z]{1,20}[a-z]\w{0,20}[ :=]{1,3}-?\d{1,9}\.\d"
 )

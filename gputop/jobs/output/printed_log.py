@@ -6,6 +6,7 @@ their points carry the time at which the file was last written.
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
 
@@ -34,9 +35,11 @@ READ_BYTES = 1 << 20
 """How much is read at a time."""
 TIMED_S = 5.0
 """The pace is taken from lines that were written so far apart: their times may be whole seconds."""
+BARS_MAX = 1024
+"""So many bars of different names and totals are told apart."""
 RUN_ID = "log"
 """The id of the run that such a log shows."""
-_ELAPSED = re.compile(r"\| {0,9}\d{1,12}/(?P<total>\d{1,12}) \[(?:(\d{1,4}):)?(\d\d):(\d\d)<")
+_ELAPSED = re.compile(r"\| {0,9}\d{1,12}/\d{1,12} \[(?:(\d{1,4}):)?(\d\d):(\d\d)<")
 _Columns = dict[str, tuple[list[int], list[float]]]
 """The steps and the values of each metric."""
 _BAR = re.compile(r"^(?P<name>[^|]*?)\d{1,3}%\|.*?(?<!\d)(?P<done>\d+)/(?P<total>\d+) \[")
@@ -84,10 +87,9 @@ def printed_findings(path: Path) -> tuple[Finding, ...]:
     try:
         if path.is_file():
             with path.open(encoding="utf-8", errors="replace") as file:
-                while lines := file.readlines(READ_BYTES):
-                    for line in reader.of(strip_escapes(part) for text in lines for part in text.split("\r")):
-                        for follower in followers:
-                            follower.read(line)
+                for line in reader.of(strip_escapes(text) for text in iter(lambda: file.readline(READ_BYTES), "")):
+                    for follower in followers:
+                        follower.read(line)
     except OSError:
         return ()
     found: dict[str, Finding] = {}
@@ -114,6 +116,13 @@ def _at_steps(paces: _Columns, columns: _Columns) -> _Columns:
     return {name: (steps if len(values) == len(steps) else numbers, values) for name, (numbers, values) in paces.items()}
 
 
+def _is_elapsed(seconds: list[float]) -> bool:
+    """Return whether a table's column of times holds those since the start: it never falls."""
+    return (
+        len(seconds) > 2 and all(before <= after for before, after in itertools.pairwise(seconds)) and seconds[0] < seconds[-1]
+    )
+
+
 class _Paces:
     """The pace in each line of a training, in order; of progress bars without a loss, only the one with the most lines."""
 
@@ -122,11 +131,12 @@ class _Paces:
         self._columns: dict[str, list[float]] = {}
         self._bars: dict[tuple[str, str], list[float]] = {}
         self._tables = Tables()
+        self._of_tables: list[float] = []
         self._clock = Clock()
         self._timed: tuple[int, float] | None = None
         """The step of a line with a time, and that time."""
-        self._elapsed: dict[str, float] = {}
-        """The longest time of a bar, by its total: that of the whole training includes its evaluations."""
+        self._elapsed = 0.0
+        """The longest time of a bar: that of the whole training includes its evaluations."""
         self._rates: list[float] = []
         """The steps per second by the times of the lines."""
 
@@ -154,6 +164,7 @@ class _Paces:
             for name, value in self._tables.pace.items():
                 self._columns.setdefault(name, []).append(value)
             if self._tables.pace.get(rates.STEP_TIME, 0.0) > 0:
+                self._of_tables.append(self._tables.pace[rates.STEP_TIME])
                 self._columns.setdefault("it_per_sec", []).append(1.0 / self._tables.pace[rates.STEP_TIME])
             return
         for name, value in rates.whole_times(line).items():
@@ -168,7 +179,8 @@ class _Paces:
         if bar is not None and parse(line[bar.end() :]) is None:
             if "it_per_sec" in found:
                 key = (re.sub(r"\d+", "", bar["name"]), bar["total"])
-                self._bars.setdefault(key, []).append(found["it_per_sec"])
+                if key in self._bars or len(self._bars) < BARS_MAX:
+                    self._bars.setdefault(key, []).append(found["it_per_sec"])
             return
         for name, value in found.items():
             self._columns.setdefault(name, []).append(value)
@@ -176,17 +188,19 @@ class _Paces:
     def _read_elapsed(self, line: str) -> None:
         elapsed = _ELAPSED.search(line)
         if elapsed is not None:
-            seconds = int(elapsed[2] or 0) * 3600.0 + int(elapsed[3]) * 60.0 + int(elapsed[4])
-            key = elapsed["total"]
-            self._elapsed[key] = max(seconds, self._elapsed.get(key, 0.0))
+            seconds = int(elapsed[1] or 0) * 3600.0 + int(elapsed[2]) * 60.0 + int(elapsed[3])
+            self._elapsed = max(seconds, self._elapsed)
 
     def columns(self) -> _Columns:
         """Return (numbers, values) by name."""
         found = dict(self._columns)
+        if _is_elapsed(self._of_tables):
+            for name in (rates.STEP_TIME, rates.DATA_TIME, "it_per_sec"):
+                found.pop(name, None)
         if self._bars and "it_per_sec" not in found:
             found["it_per_sec"] = max(self._bars.values(), key=len)
         elif self._rates and not found:
             found["it_per_sec"] = self._rates
         if self._elapsed and rates.TRAINING_S not in found:
-            found[rates.TRAINING_S] = [max(self._elapsed.values())]
+            found[rates.TRAINING_S] = [self._elapsed]
         return {name: (list(range(1, len(values) + 1)), values) for name, values in found.items()}

@@ -35,7 +35,11 @@ _DATA = re.compile(
     rf"(?i)(?<![\w/])(?:data(?:[_ ]?(?:time|wait|load(?:er|ing)?(?:_time)?))?|time/data|fetch(?:_time)?|load(?:ing)?_time|"
     rf"wait(?:ed|ing)?(?: time)?(?: for)?(?: the)?(?: next)?(?: (?:batch|data|loader))){_NUMBER}"
 )
-_STEP = re.compile(rf"(?i)(?<![\w/])(?:(?:batch_|iter_|step_)?time|time/(?:iter|step|batch)|dt|total(?:[ _]time)?){_NUMBER}")
+_STEP = re.compile(
+    r"(?i)(?<![\w/])(?:(?:batch_|iter_|step_)?time|time/(?:iter|step|batch)|dt|"
+    # Without a unit, "total 0.51 data 0.31" are parts of a loss.
+    rf"total(?:[ _]time|(?=[\s:=]+[\d.]{{1,20}} ?m?s))){_NUMBER}"
+)
 _COMPUTE = re.compile(rf"(?i)(?<![\w/])(?:compute(?:_time)?|fwd[/+_]bwd|forward[/+_]backward){_NUMBER}")
 """What a step takes besides its data."""
 

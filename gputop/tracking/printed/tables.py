@@ -105,7 +105,7 @@ class Tables:
         if columns:
             if columns != self._columns:
                 self._rows.clear()
-            self._columns, self._between_bars = columns, "|" in _BAR_AT_END.sub("", line)
+            self._columns, self._between_bars = columns, line.lstrip().startswith("|") or " | " in line
             return None
         if not self._columns or self._is_known(line):
             return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Finding
@@ -21,6 +21,8 @@ from gputop.units import count
 
 HOSTS_MAX = 4096
 """So many names are followed."""
+PARTS_MAX, TOTALS_MAX = 64, 16
+"""So many different parts and totals are kept of a rank: one that prints more has no usual ones."""
 KEPT = 4096
 """So many values of each kind are kept of a rank, whatever the length of the log."""
 _BATCH = re.compile(
@@ -63,13 +65,13 @@ class _Rank:
         """Take what follows the number in one of its lines, and the parts of a step in it."""
         batch = _BATCH.search(text)
         if batch is not None:
-            self.totals[int(batch["of"] or batch["whole"])] += 1
+            _count(self.totals, int(batch["of"] or batch["whole"]))
         samples, batches, size = _SAMPLES.search(text), _BATCHES.search(text), _SIZE.search(text)
-        if samples is not None and batches is not None and size is not None:
+        if samples is not None and batches is not None and size is not None and int(size[1]):
             self.data_set = _number(samples[1] or samples[2]), int(batches[1] or batches[2]), int(size[1])
         whole = _WHOLE_SET.search(text)
         if whole is not None and (number := _number(whole[1])) == _number(whole[2]):
-            self.wholes[number] += 1
+            _count(self.wholes, number)
         stated = _STATED.search(text)
         self.stated = int(stated[1]) if stated is not None else self.stated
         loss = _LOSS.search(text)
@@ -82,7 +84,8 @@ class _Rank:
         """Take the parts of a step."""
         self.unit = " s" if _SECONDS.search(text) else self.unit
         for name, seconds in parts.items():
-            _keep(self.parts.setdefault(name, []), seconds)
+            if name in self.parts or len(self.parts) < PARTS_MAX:
+                _keep(self.parts.setdefault(name, []), seconds)
 
 
 class EachRank:
@@ -116,7 +119,8 @@ class EachRank:
         ranks = self._named if len(self._named) > 1 or not self._numbers.are_taken else self._numbered
         hosts = self._hosts if self._names.are_taken else {}
         of_hosts = one_is_late(_parts_by_name(hosts), "host", _unit_of(hosts.values()))
-        if of_hosts is not None or len(ranks) < 2:
+        # Ranks count from 0; other numbers are those of matrices, recalls or jobs.
+        if of_hosts is not None or len(ranks) < 2 or sorted(ranks) != list(range(len(ranks))):
             return () if of_hosts is None else (of_hosts,)
         named = {str(number): rank for number, rank in ranks.items()}
         judged = (
@@ -125,7 +129,11 @@ class EachRank:
             _same_data(ranks),
             one_grows({number: rank.losses for number, rank in ranks.items()}),
         )
-        return tuple(found for found in judged if found is not None)
+        found = [item for item in judged if item is not None]
+        if ranks is self._numbered:
+            # Numbers alone may be those of folds, seeds or jobs, which have counts and losses of their own, but do not wait.
+            found = [replace(item, confidence="possible") if item.id in ("C07", "C11") else item for item in found]
+        return tuple(found)
 
 
 def _parts_by_name(ranks: Mapping[str, _Rank]) -> dict[str, dict[str, list[float]]]:
@@ -194,6 +202,11 @@ def _same_data(ranks: Mapping[int, _Rank]) -> Finding | None:
 def _number(text: str) -> int:
     """Return a number with or without separators."""
     return int(re.sub(r"[ ,_]", "", text))
+
+
+def _count(totals: Counter[int], total: int) -> None:
+    if total in totals or len(totals) < TOTALS_MAX:
+        totals[total] += 1
 
 
 def _keep(values: list[float], value: float) -> None:

@@ -18,6 +18,10 @@ OTHERS_MIN = 3
 """So many other batches show what is usual (our choice)."""
 KEPT = 20_000
 _BATCH = re.compile(r"(?i)(?<![A-Za-z])(?:batch|it|iter(?:ation)?|step)\W{0,3}(\d{1,9})(?:\s?/\s?(\d{1,9}))?(?![\d.])")
+_IN_EPOCH = re.compile(
+    r"(?i)(?<![a-z])ep(?:och)?s?\W{0,4}\d|^\W{0,2}\[?\d{1,5}(?:/\d{1,5})?\]? \w{0,20} ?(?:batch|it|iter|step)\b"
+)
+"""Requests, trials and benchmarks have first steps, too."""
 _TOOK = re.compile(
     r"(?i)(?<![A-Za-z])(?:took|wait(?:ed)?|data(?:_?time|_?wait)?|time|fetch|load)[ :=]{1,4}(\d{1,6}\.\d{1,6}) ?(m?s)(?![a-z])"
 )
@@ -35,7 +39,7 @@ class FirstBatches:
 
     def read(self, line: Line) -> None:
         """Take the next line."""
-        batch = _BATCH.search(line.rest)
+        batch = _BATCH.search(line.rest) if _IN_EPOCH.search(line.text) else None
         took = _TOOK.search(line.rest, batch.end()) if batch is not None else None
         if batch is None or took is None or len(self._others) >= KEPT:
             return
@@ -50,7 +54,7 @@ class FirstBatches:
         if len(self._first) < EPOCHS_MIN or len(self._others) < OTHERS_MIN * len(self._first):
             return ()
         first, usual = statistics.median(self._first), statistics.median(self._others)
-        if first < TIMES * usual:
+        if first <= 0 or first < TIMES * usual:
             return ()
         between = sum(self._others) / len(self._others) * max(1, self._batches - 1)
         share = first / (first + between)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from gputop import units
 from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.logs.after import is_progress
 from gputop.doctor.logs.numbers.line import Line
 
 VALUES_MIN, SURE_VALUES = 8, 12
@@ -20,18 +21,27 @@ SERIES_MAX, KEPT = 256, 10_000
 """So many names of so many speakers are followed, and so many values of each."""
 _WORDS = ("mem", "rss", "ram", "cuda", "alloc", "reserved", "used")
 _MEMORY = re.compile(
-    r"(?i)(?<![A-Za-z])(?P<name>(?:[\w/]{0,40}?(?:mem(?:ory)?|rss|vram)[\w/]{0,20}|ram|cuda|mem\w{0,12}alloc\w{0,10}|allocated|"
-    r"reserved|(?:host|ram|memory|system)\W{1,2}used)(?: ?\([^()]{0,30}\))?(?: used| usage| allocated| reserved)?)"
+    r"(?i)(?<![A-Za-z_/])(?P<name>(?:(?:max|peak) )?(?:[\w/]{0,40}?(?:mem(?:ory)?|rss|vram)[\w/]{0,20}|ram|cuda|"
+    r"mem\w{0,12}alloc\w{0,10}|allocated|reserved|(?:host|ram|memory|system)\W{1,2}used)"
+    r"(?: ?\([^()]{0,30}\))?(?: used| usage| allocated| reserved)?)"
     r"[\"']?[ :=]{1,4}(?P<value>\d{1,7}(?:\.\d{1,6})?) ?(?P<unit>[KMGT]i?B?\b)?(?![\w.]|:\d)"
 )
 _NO_USE = re.compile(
-    r"(?i)free|avail|(?<!rss_)(?<!alloc_)total|limit|pin|retr|count|num|freq|fraction|slots|(?<![a-z])(?:device|index|bank)"
+    r"(?i)free|avail|(?<!rss_)(?<!alloc_)total|limit|pin|retr|count|num|freq|fraction|slots|replay|buffer|cache|(?<![a-z])(?:device|index|bank)"
 )
 _WORD = 10
 """A word before a name may say that it is no use: "free mem 10.2G"."""
+_WITHOUT_UNIT = re.compile(r"(?i)memory/\w{0,20}alloc\w{0,10}_mem|memory/\w{0,20}reserved_mem|gpumem|cpumem|max mem$")
+"""Composer's, StyleGAN's and torchvision's names, behind which no unit stands."""
 _OF_YOLO = re.compile(r"^\s{1,9}\d{1,5}/\d{1,5}\s{1,12}(\d{1,3}(?:\.\d{1,3})?)G\s")
 """The second column of Ultralytics' table, after the epoch."""
+_SIZE = re.compile(r"(?i)\b(?:size|resolution|res|seq_?len(?:gth)?|length|batch_?size|bs|image)[ =:]{1,3}(\d{1,6})\b")
+SIZES_MAX = 3
+"""More sizes than these (our choice), of images, sequences or batches, and what they need grows with them."""
 _OF_GPU = re.compile(r"(?i)gpu|cuda|vram|alloc|reserved|device")
+_PEAK = re.compile(r"(?i)peak|max")
+PEAK_VALUES, PEAK_GROWN = 24, 3.0
+"""A peak also grows with the largest batch so far: it is likely from so many values and so many times on (our choice)."""
 _OF_HOST = re.compile(r"(?i)rss|ram(?!e)|host|cpu|system|process")
 _FACTORS = {"k": 1 / 1024, "m": 1.0, "g": 1024.0, "t": 1024.0 * 1024.0}
 """To MiB."""
@@ -44,19 +54,25 @@ class GrowingMemory:
         """Start before the first value."""
         self._values: dict[tuple[str, str], list[float]] = {}
         self._units: dict[tuple[str, str], str] = {}
+        self._sizes: set[str] = set()
 
     def read(self, line: Line) -> None:
         """Take the next line."""
-        if not any(word in line.lower for word in _WORDS) and "g " not in line.lower:
-            return
-        speaker = line.speaker
         column = _OF_YOLO.match(line.text)
         if column is not None:
             self._keep(("", "gpu_mem"), "G", float(column[1]) * _FACTORS["g"])
+            return
+        if not any(word in line.lower for word in _WORDS):
+            return
+        speaker = line.speaker
+        if _WITHOUT_UNIT.search(line.text) is None and not is_progress(line.rest):
+            return  # what is loaded, wrapped or tried grows on purpose
+        if len(self._sizes) <= SIZES_MAX and (size := _SIZE.search(line.text)) is not None:
+            self._sizes.add(size[1])
         for match in _MEMORY.finditer(line.text):
             name, unit = match["name"].strip(), match["unit"] or ""
             before = max(0, match.start() - _WORD)
-            if _NO_USE.search(line.text, before, match.end("name")) or not (unit or "mem" in name.lower()):
+            if _NO_USE.search(line.text, before, match.end("name")) or not (unit or _WITHOUT_UNIT.search(name)):
                 continue
             key = "" if speaker is None else f"{speaker.host or ''}{speaker.rank}", name.lower()
             self._keep(key, unit, float(match["value"]) * (_FACTORS[unit[0].lower()] if unit else 1.0))
@@ -75,7 +91,7 @@ class GrowingMemory:
         if not grown:
             return ()
         times, key = max(grown)
-        return (_finding(key[1], self._values[key], self._units[key], times),)
+        return (_finding(key[1], self._values[key], self._units[key], times, len(self._sizes) > SIZES_MAX),)
 
 
 def _grown(values: Sequence[float]) -> float | None:
@@ -91,14 +107,15 @@ def _grown(values: Sequence[float]) -> float | None:
     return quarters[-1] / quarters[0] if steady else None
 
 
-def _finding(name: str, values: Sequence[float], unit: str, times: float) -> Finding:
+def _finding(name: str, values: Sequence[float], unit: str, times: float, varies: bool) -> Finding:
     first, last = (_text(value, unit) for value in (values[0], values[-1]))
     of_host = _OF_HOST.search(name) is not None and _OF_GPU.search(name) is None
     where = "memory of the host" if of_host else "memory of the GPU" if _OF_GPU.search(name) else "memory"
+    values_min, grown = (PEAK_VALUES, PEAK_GROWN) if _PEAK.search(name) else (SURE_VALUES, SURE_GROWN)
     return Finding(
         id="H06",
         severity="warning",
-        confidence="likely" if times >= SURE_GROWN and len(values) >= SURE_VALUES else "possible",
+        confidence="likely" if not varies and times >= grown and len(values) >= values_min else "possible",
         title=f"The {where} grows all the time: {name} from {first} to {last}",
         evidence=(
             Fact(
@@ -117,4 +134,4 @@ def _finding(name: str, values: Sequence[float], unit: str, times: float) -> Fin
 def _text(value: float, unit: str) -> str:
     if not unit:
         return units.metric(value)
-    return f"{units.metric(value / _FACTORS[unit[0].lower()])} {unit[0].upper()}iB"
+    return f"{units.metric(value / _FACTORS[unit[0].lower()])} {unit}"

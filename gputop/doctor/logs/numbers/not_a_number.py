@@ -10,7 +10,7 @@ from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.logs.after import is_progress
 from gputop.doctor.logs.numbers.line import Line
 
-FINITE_MIN, NAN_MIN = 3, 3
+FINITE_MIN, NAN_MIN = 3, 5
 """So many values were numbers, and so many in a row to the end of the log are not (our choice)."""
 NAMES_MAX = 256
 EARLY_LINES = 50
@@ -18,6 +18,7 @@ EARLY_LINES = 50
 _PAIR = re.compile(
     r"(?<![\w./-])([A-Za-z][\w/.@-]{0,50})[\"']?[ :=]{1,4}(nan\b|[-+]?\d{1,15}(?:\.\d{1,15})?(?:e[-+]?\d{1,3})?)", re.IGNORECASE
 )
+_OF_EVALUATION = re.compile(r"(?i)^\W{0,4}(?:test|val|valid|validation|eval|evaluation)\b")
 _NO_LOSS = re.compile(r"(?i)step|epoch|iter|batch|time|eta|best|val|valid|eval|test|dev|rank|gpu|mem|lr|speed|rate")
 """What counts, or is NaN where there is nothing to average; and evaluations, which may lack a class."""
 
@@ -38,20 +39,26 @@ class NotANumber:
         self._values: dict[str, _Values] = {}
         self._lines = 0
         self._any_nan = False
+        self._finite_beside = False
+        """Whether another number of the last line with a NaN is none: then what is NaN may only be undefined."""
 
     def read(self, line: Line) -> None:
         """Take the next line."""
         has_nan = "nan" in line.lower
-        if not (has_nan or self._is_early or self._any_nan) or not is_progress(line.rest):
+        if not (has_nan or self._is_early or self._any_nan) or not is_progress(line.rest) or _OF_EVALUATION.match(line.rest):
             return
         self._lines += 1
         self._any_nan = self._any_nan or has_nan
+        if has_nan:
+            self._finite_beside = False
         for name, value in _PAIR.findall(line.rest):
             if _NO_LOSS.search(name) or (name not in self._values and len(self._values) >= NAMES_MAX):
                 continue
             values = self._values.setdefault(name, _Values())
             if value.lower() == "nan":
                 values.nan += 1
+            elif has_nan and "." in value and values.finite >= FINITE_MIN:
+                self._finite_beside = True
             else:
                 values.finite, values.nan, values.last = values.finite + 1, 0, line.text.strip()
 
@@ -61,6 +68,8 @@ class NotANumber:
 
     def findings(self) -> tuple[Finding, ...]:
         """Return the first of the numbers that have become NaN for good."""
+        if self._finite_beside:
+            return ()
         gone = [(name, of) for name, of in self._values.items() if of.finite >= FINITE_MIN and of.nan >= NAN_MIN]
         if not gone:
             return ()

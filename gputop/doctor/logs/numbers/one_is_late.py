@@ -42,13 +42,19 @@ def one_is_late(printed: Mapping[str, Mapping[str, Sequence[float]]], what: Memb
     usual, takes = means[late][part] - more, means[late][part]
     step = sum(seconds for name, seconds in means[late].items() if kinds.get(name) != "whole")
     share, times = (DATA_SHARE, DATA_TIMES) if kinds[part] == "data" else (WORK_SHARE, WORK_TIMES)
-    if (takes if kinds[part] == "data" else more) < share * step or takes < times * usual:
+    if more <= 0 or (takes if kinds[part] == "data" else more) < share * step or takes < times * usual:
         return None
     others = [parts for name, parts in means.items() if name != late]
-    waits = max((min(each[name] for each in others) - means[late][name] for name in common if name != part), default=0.0)
+    waiting = [name for name in common if name != part and _may_wait(name, kinds[name])]
+    waits = max((min(each[name] for each in others) - means[late][name] for name in waiting), default=0.0)
     if waits < WAIT_SHARE * more:
         return None
     return _finding(late, part, kinds[part], what, (takes, usual, step), unit)
+
+
+def _may_wait(name: str, kind: PartKind) -> bool:
+    """Return whether ranks wait for each other in a part: DDP exchanges gradients within the backward pass."""
+    return kind in ("communication", "waiting") or "bwd" in name or "backward" in name
 
 
 def _means(parts: Mapping[str, Sequence[float]]) -> dict[str, float]:
@@ -65,7 +71,7 @@ def _latest(means: Mapping[str, Mapping[str, float]], part: str) -> tuple[float,
 def _finding(late: str, part: str, kind: PartKind, what: Member, times: tuple[float, float, float], unit: str) -> Finding:
     takes, usual, step = times
     who = f"{what} {late}"
-    id_, title, cause, fix = _OF_DATA if kind == "data" else _OF_MORE if kind not in ("compute", "data") else _OF_WORK
+    id_, title, cause, fix = _OF_DATA if kind == "data" else _OF_WORK if kind == "compute" else _OF_MORE
     return Finding(
         id="K01" if what == "host" else id_,
         severity="warning",

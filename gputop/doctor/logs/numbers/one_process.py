@@ -25,6 +25,7 @@ _ROW = re.compile(
 )
 _DEVICE = re.compile(r"(?i)\b(?:model|device|on|using|to)\b[^,;|]{0,20}\bcuda:(\d{1,2})\b")
 _SEEN = re.compile(r"(?i)\bdevice_count(?:\(\))?\W{1,3}(\d{1,2})\b|\b(\d{1,2}) GPUs? visible\b")
+_VARIES = re.compile(r"(?i)(?<![a-z])(?:seed[ =:_]{1,3}[1-9]|sweep|trial|array|fold)")
 _SEVERAL = re.compile(
     r"(?i)DataParallel|device_map|n_gpu\W{1,3}[2-9]|world[_ ]size\W{1,4}[2-9]|nproc[_-]per[_-]node|num_processes\W{1,3}[2-9]"
 )
@@ -40,7 +41,10 @@ class OneProcess:
         self._listed: set[int] = set()
         self._rows: dict[int, tuple[int, float]] = {}
         """The utilization of each GPU in percent, and the share of its memory in use."""
-        self._several = False
+        self._several = self._is_masked = False
+        """Whether the log speaks of several processes, and whether someone chose the GPUs of a process."""
+        self._varies = False
+        """Whether the log speaks of seeds, trials or the like, of which each may be a run of its own."""
         self._devices: dict[int, int] = {}
         """The CUDA index that each rank says it uses."""
         self._seen_gpus = 0
@@ -49,6 +53,8 @@ class OneProcess:
     def read(self, line: Line) -> None:
         """Take the next line."""
         text, lower = line.text, line.lower
+        self._is_masked = self._is_masked or "cuda_visible_devices" in lower
+        self._varies = self._varies or _VARIES.search(text) is not None
         if any(word in lower for word in _WORDS):
             self._several = self._several or _SEVERAL.search(text) is not None
             if _ALONE.search(text) is not None:
@@ -69,12 +75,12 @@ class OneProcess:
 
     def findings(self) -> tuple[Finding, ...]:
         """Return what stands beside a process that is alone, or that several ranks use one of their GPUs."""
-        if self._seen_gpus > 1 and len(self._devices) > 1 and len(set(self._devices.values())) == 1:
+        if not self._is_masked and self._seen_gpus > 1 and len(self._devices) > 1 and len(set(self._devices.values())) == 1:
             return (_of_one_device(self._devices, self._seen_gpus),)
         tasks = [rank for rank in self._alone if rank is not None]
-        if len(tasks) > 1:
-            return (_of_tasks(len(tasks), next(iter(self._alone.values()))),)
-        if self._several or not (self._alone or self._rows):
+        if len(tasks) > 1 and set(tasks) == set(range(len(tasks))):
+            return (_of_tasks(len(tasks), next(iter(self._alone.values())), self._varies),)
+        if self._is_masked or self._several or not (self._alone or self._rows):
             return ()
         idle = [number for number, (percent, share) in self._rows.items() if percent <= IDLE_PERCENT and share <= IDLE_SHARE]
         busy = [number for number, (percent, _) in self._rows.items() if percent >= BUSY_PERCENT]
@@ -120,11 +126,11 @@ def _of_one_device(devices: Mapping[int, int], seen: int) -> Finding:
     )
 
 
-def _of_tasks(number: int, line: str) -> Finding:
+def _of_tasks(number: int, line: str, varies: bool) -> Finding:
     return Finding(
         id="A18",
         severity="warning",
-        confidence="likely",
+        confidence="possible" if varies else "likely",
         title=f"{number} processes train {number} models: each says that it is alone",
         evidence=(Fact(line, line, "log"), Fact(f"so do {number} tasks of this log", number, "log")),
         cause="What started them gave none of them a rank and a world size that the script reads, so each trains by itself, on "

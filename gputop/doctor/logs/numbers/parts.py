@@ -58,8 +58,8 @@ _OF_ESPNET = "iter_time", "train_time"
 """ESPnet's time until the iterator gives a batch, and that of the whole step."""
 _ENDS_WITH_A_UNIT = re.compile(r"^(?!.*per_)(?:.*_(m?s|secs?|time)|(?:m?s|t|sec)_.*)$")
 _CLEAR = re.compile(
-    r"data|load|fetch|get|input|(?:batch )?ready|fwd|bwd|fwd[+/]bwd|forward|backward|comp(?:ute)?|all[-_ ]?reduce|sync|"
-    r"wait(?:ed)?"
+    r"data|load|fetch|get|(?:batch )?ready|fwd|bwd|fwd[+/]?bwd|forward[+/]backward|bwd\+all[-_]?reduce|forward|backward|"
+    r"busy|comp(?:ute)?|all[-_ ]?reduce|sync|comm|wait(?:ed)?|time|dt|step(?:_time)?"
 )
 """Names that are those of parts even where no unit stands behind the number."""
 _COUNTS = ("step", "iter", "iteration", "batch", "epoch")
@@ -72,14 +72,20 @@ def parts_of(text: str) -> dict[str, float]:
     """Return the seconds of each part that a line prints, by its name in lower case; as printed if it names no unit."""
     heading = _HEADING.search(text)
     found: dict[str, float] = {}
+    without: dict[str, float] = {}
     for match in _PART.finditer(text, heading.end() if heading is not None else 0):
         unit = match["unit"] or match["in"] or (heading[1] if heading is not None else "")
         if not match["unit"] and _NO_TIME.search(match[1]):
             continue
-        named = _ENDS_WITH_A_UNIT.search(match[1])
-        if unit or named is not None or kind_of(match[1]) is not None:
+        name, seconds = match[1].lower(), float(match[3])
+        named = _ENDS_WITH_A_UNIT.search(name)
+        if unit or named is not None:
             unit = unit or ("ms" if named is not None and named[1] == "ms" else "")
-            found.setdefault(match[1].lower(), float(match[3]) * (1e-3 if unit == "ms" else 1.0))
+            found.setdefault(name, seconds * (1e-3 if unit == "ms" else 1.0))
+        elif kind_of(name) is not None:
+            without.setdefault(name, seconds)
+    if without and (found or _are_times(without)):
+        found = {**without, **found}
     if not found:
         found = _of_whole_numbers(text)
     if found.keys() >= set(_OF_ESPNET) and found[_OF_ESPNET[0]] <= found[_OF_ESPNET[1]]:
@@ -88,6 +94,15 @@ def parts_of(text: str) -> dict[str, float]:
     if found.keys() >= set(inner):
         found.pop(outer, None)
     return found
+
+
+def _are_times(without: Mapping[str, float]) -> bool:
+    """Return whether numbers without any unit are times: several names are clearly those of parts, of more than one kind.
+
+    "train 0.3 val 0.4", "input 0.9 grad 0.1" and the like are losses, scores and statistics.
+    """
+    clear = {kind_of(name) for name in without if _CLEAR.fullmatch(name)}
+    return len(clear) > 1 and bool(clear & {"compute", "whole"})
 
 
 def _of_whole_numbers(text: str) -> dict[str, float]:
@@ -102,7 +117,7 @@ def _of_whole_numbers(text: str) -> dict[str, float]:
         return named
     wholes = [number for name, number in found.items() if kind_of(name) == "whole"]
     known = sum(found.values()) - sum(wholes)
-    if len([name for name in found if _CLEAR.fullmatch(name)]) > 2:
+    if len(found) > 2 and _are_times(found):
         return found
     adds_up = len(wholes) == 1 and len(found) > 2 and WHOLE_SHARE * known <= wholes[0] <= known / WHOLE_SHARE
     return found if adds_up else {}

@@ -221,7 +221,7 @@ def _finding(kind: Kind, pauses: _Pauses, usual_s: float, whole_s: float) -> Fin
     return Finding(
         id="D06" if kind == "first batch" else "E07",
         severity="warning",
-        confidence="likely" if share >= SURE_SHARE and kind != "steps" else "possible",
+        confidence="likely" if share >= SURE_SHARE and kind not in ("steps", "between epochs") else "possible",
         title=f"{title}: {share:.0%} of the time",
         evidence=(
             Fact(f"{pauses_text} in {units.duration(whole_s)}, by the times of the lines", round(mean_s, 2), "log"),

@@ -48,7 +48,7 @@ class RankColumns:
 
     def _read_heading(self, text: str) -> None:
         headed = list(_HEADED.finditer(text))
-        if len(headed) < 2:
+        if len({int(found[1]) for found in headed}) < max(2, len(headed)):
             return
         cells = [cell for cell in map(str.strip, _GAP.split(text.strip())) if cell]
         places = {cell: place for place, cell in enumerate(cells)}
@@ -83,7 +83,7 @@ class RankColumns:
         late = statistics.mode(slowest)
         others = statistics.median(statistics.median(each) for rank, each in self._values.items() if rank != late)
         takes = statistics.median(self._values[late])
-        if slowest.count(late) < SLOW_SHARE * len(rows) or takes < WORK_TIMES * others:
+        if slowest.count(late) < SLOW_SHARE * len(rows) or takes <= 0 or takes < WORK_TIMES * others:
             return None
         return Finding(
             id="F02",

@@ -11,20 +11,24 @@ from gputop.doctor.logs.numbers.parts import LINES_MIN
 _BEFORE = r"^(?:\[[^\]\s]{1,60}/[^\]\s]{1,60}\]\s)?(?:\[?[\d:.,TZ /-]{4,30}\]?\s)?"
 """A pod, and a time."""
 _RANK = re.compile(
-    _BEFORE + r"(?:\W{0,2}(?:rank[ _:#=-]?|gpu[ _:#=]?)(?P<rank>\d{1,4})(?:/\d{1,4})?(?:\s?[\])>:|,]|(?=\s))"
+    _BEFORE + r"(?:\W{0,2}(?:(?:rank|proc)[ _:#=-]?|gpu[ _:#=]?)(?P<rank>\d{1,4})(?:/\d{1,4})?(?:\s?[\])>:|,]|(?=\s))"
     r"|\W{0,2}r(?P<short>\d{1,3})(?:[\])>:|]{1,2}|(?=\s))|\[(?P<number>\d{1,3})\]\s| {0,3}(?P<label>\d{1,3}): "
     r"|\[\d{1,12},(?P<mpi>\d{1,6})\]<std(?:err|out|diag)>:? ?)",
     re.IGNORECASE,
 )
 _WITHIN = re.compile(
-    r"^[^\"']{0,60}?\brank[ _:#=]{0,2}(?P<rank>\d{1,4})\b|[\"']rank[\"']: {0,2}(?P<key>\d{1,4})\b", re.IGNORECASE
+    r"^(?:[\w.-]{1,40}: {1,2})?(?:\W{0,3}(?:step|iter|iteration|epoch|batch|update)\W{0,4}\d{1,9}(?:/\d{1,9})?\W{1,4})?"
+    r"rank[ _:#=]{0,2}(?P<rank>\d{1,4})\b|[\"']rank[\"']: {0,2}(?P<key>\d{1,4})\b|\[[A-Z]{4,8}\] \[rank(?P<logged>\d{1,4})\]",
+    re.IGNORECASE,
 )
 """After the step, or in a dictionary."""
 _HOST = re.compile(
-    _BEFORE + r"\W{0,3}(?!(?:epoch|step|iter|fold|batch|stage|phase|layer|v|r|rank|ep|it|part|shard|worker)\W?\d|gpu\d)"
-    r"(?P<host>[A-Za-z][\w.-]{0,38}\d[\w.-]{0,20}|[A-Za-z][\w.-]{1,38}(?=\[\d))(?:\[(?P<number>\d{1,4})\])?\s?[\])>:|]\s"
+    _BEFORE + r"\W{0,3}(?:(?P<host>[A-Za-z][A-Za-z0-9]{0,30}(?:[.-][A-Za-z0-9]{1,30}){0,6}[.-]\d[\w.-]{0,20}|"
+    r"(?:node|host|compute|worker|server|srv|dgx|nid|cn|gn|hpc|n)\d[\w.-]{0,20}|"
+    r"[A-Za-z][\w-]{1,30}\d\.[a-z][\w.-]{1,40}|gpu-\d[\w.-]{0,20}|[A-Za-z][\w.-]{1,38}(?=\[\d)))"
+    r"(?:\[(?P<number>\d{1,4})\])?\s?[\])>:|]\s"
 )
-"""A host by a name that holds a number, or that stands before the number of a rank."""
+"""A host by a name of the usual forms (node07, lc-203, gn14.site), or by one that stands before the number of a rank."""
 _POD = re.compile(r"^\[pod/(?P<host>[\w.-]{1,60})/[\w.-]{1,60}\](?P<number>(?!))?\s")
 _BEFORE_RANK = re.compile(_BEFORE + r"(?P<host>[A-Za-z][\w.-]{1,38}): {1,2}rank[ _:#=]{0,2}\d")
 _LONGEST = 64
@@ -51,7 +55,7 @@ def speaker_of(line: str) -> Speaker | None:
     if within is not None:
         before = _BEFORE_RANK.match(line)
         host = before["host"] if before is not None else None
-        return Speaker(int(within["rank"] or within["key"]), host, True, line)
+        return Speaker(int(within["rank"] or within["key"] or within["logged"]), host, True, line)
     host = _HOST.match(line) or _POD.match(line)
     if host is None:
         return None

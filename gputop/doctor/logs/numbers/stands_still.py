@@ -13,21 +13,37 @@ from gputop.doctor.logs.numbers.line import Line
 SAID_MIN, SPAN_S = 3, 120.0
 """So many lines say so, over so many seconds, and none after them reports progress (our choice)."""
 KEPT = 64
+NEAR = 8
+"""No more lines than this follow the last of them (our choice)."""
 _WORDS = (
-    *("no ", "still ", "last ", "stuck ", "hung ", "hanging ", "waiting "),
-    *("unchanged ", "newest line", "joined", "init_process_group", "rendezvous", "ready", "connected"),
+    "no ",
+    "still ",
+    "last ",
+    "stuck ",
+    "hung ",
+    "hanging ",
+    "waiting ",
+    "unchanged ",
+    "newest line",
+    "joined",
+    "connected",
 )
 _STANDS = re.compile(
-    r"(?i)\bno (?:\w{1,12} )?(?:progress|steps?|batch(?:es)?|iterations?|output) (?:for|since|in)\b|"
-    r"\bstill (?:in|at|waiting|blocked|hanging)\b|\bunchanged (?:for|since)\b|\b(?:newest|last) line\b.{0,60}\bold\b|"
-    r"\blast (?:\w{1,12} )?(?:step|iteration|batch|progress)\b.{0,40}\bago\b|\b(?:stuck|hung|hanging) (?:in|at|for|since)\b|"
-    r"\bwaiting (?:for|at|in|on) (?:\w{1,20} ){0,3}"
-    r"(?:ranks?|peers?|nodes?|workers?|barrier|all_?reduce|group|rendezvous)\b"
+    r"(?i)\bno (?:\w{1,12} )?(?:progress|steps?|iterations?) (?:for|since|in)\b|\bunchanged (?:for|since) \d|"
+    r"\bstill (?:waiting|blocked|hanging)\b|"
+    r"\bstill in (?:the )?(?:backward|forward|all_?reduce|barrier|collective|init_process_group|\w{1,30}Parallel)\b|"
+    r"\b(?:newest|last) line\b.{0,60}\bold\b|"
+    r"\blast (?:\w{1,12} )?(?:step|iteration)\b.{0,40}\bago\b|\b(?:stuck|hung|hanging) (?:in|at|for|since)\b|"
+    r"\bwaiting (?:for|at|in|on) (?:\w{1,20} ){0,3}(?:ranks?|peers?|barrier|all_?reduce)\b"
 )
-_BEFORE_ALL = re.compile(
-    r"(?i)init_process_group|rendezvous|\bjoined \d{1,5} (?:of|/) \d{1,5}|"
-    r"(?:\d{1,5} ?(?:of|/) ?\d{1,5} (?:\w{1,12} )?(?:joined|connected|ready))|"
-    r"waiting for (?:\w{1,12} ){0,2}(?:nodes?|peers|workers) to (?:join|connect)"
+_JOINED = re.compile(
+    r"(?i)\bjoined (\d{1,5}) (?:of|/) (\d{1,5})|"
+    r"\b(\d{1,5}) ?(?:of|/) ?(\d{1,5}) (?:ranks?|processes|peers) (?:joined|connected)"
+)
+_BEFORE_ALL = re.compile(r"(?i)\bstill in init_process_group\b|\bjoined \d|\b(?:ranks?|processes|peers) (?:joined|connected)\b")
+_WENT_ON = re.compile(r"(?i)\b(?:done|finished|completed?|saved|succeeded|ready|all joined)\b")
+_OF_RANKS = re.compile(
+    r"(?i)\b(?:rank|ddp|fsdp|nccl|gloo|torchrun|world.size|rendezvous|all_?reduce|backward|init_process_group)|Parallel\b"
 )
 _SAID_S = re.compile(r"(?i)\b(\d{1,6}(?:\.\d{1,3})?) ?(s|sec|seconds|min|minutes?|h|hours?)\b")
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
@@ -41,24 +57,29 @@ class StandsStill:
         self._said: deque[tuple[str, float | None, float]] = deque(maxlen=KEPT)
         """The lines since the last progress, when they were written, and the seconds that they state."""
         self._first: tuple[float | None, float] = None, 0.0
-        self._number = 0
+        self._of_training = False
+        """Whether the log reports progress or speaks of ranks: a server or a queue also waits."""
+        self._number = self._after = 0
+        """How many such lines there were, and how many other lines came after the last of them."""
 
     def read(self, line: Line) -> None:
         """Take the next line."""
         text = line.text
-        may_say = any(word in line.lower for word in _WORDS)
-        if may_say and (_STANDS.search(text) is not None or _BEFORE_ALL.search(text) is not None):
-            stated = max((float(number) * _UNITS[unit[0].lower()] for number, unit in _SAID_S.findall(text)), default=0.0)
+        self._after += bool(text.strip())
+        self._of_training = self._of_training or is_progress(line.rest) or _OF_RANKS.search(text) is not None
+        if any(word in line.lower for word in _WORDS) and _stands(text):
+            self._after = 0
+            stated = max(_seconds(text), default=0.0)
             self._first = self._first if self._number else (line.at, stated)
             self._number += 1
             self._said.append((text.strip(), line.at, stated))
-        elif self._number and is_progress(line.rest):
+        elif self._number and (is_progress(line.rest) or _WENT_ON.search(text) is not None):
             self._said.clear()
             self._number = 0
 
     def findings(self) -> tuple[Finding, ...]:
         """Return that the run stands, if it says so to the end."""
-        if self._number < SAID_MIN:
+        if self._number < SAID_MIN or self._after > NEAR or not self._of_training:
             return ()
         text, at, stated = self._said[-1]
         begun_at, stated_at_first = self._first
@@ -99,3 +120,17 @@ class StandsStill:
                 refuted_by="It goes on after the end of this log.",
             ),
         )
+
+
+def _stands(text: str) -> bool:
+    """Return whether a line says that nothing moves, or that others have not joined yet."""
+    joined = _JOINED.search(text)
+    if joined is not None:
+        number, whole = (int(group) for group in joined.groups() if group is not None)
+        return number < whole
+    return _STANDS.search(text) is not None and any(_seconds(text) or (1.0,))
+
+
+def _seconds(text: str) -> list[float]:
+    """Return the times that a line states."""
+    return [float(number) * _UNITS[unit[0].lower()] for number, unit in _SAID_S.findall(text)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from gputop import units
@@ -18,6 +19,12 @@ SHARES: dict[PartKind, tuple[float, float]] = {
     "evaluation": (0.5, 0.7),
 }
 """From which share of a step each kind is worth saying, and from which it is likely (our choice)."""
+TRAINED_MIN, BLOCK_MAX = 3, 64
+"""So many lines measure what is trained (our choice); and a block has no more lines."""
+_MEASURED = re.compile(
+    r"(?i)loss|(?<![a-z])(?:ppl|perplexity|nll|ce|ctc|mse|mae|psnr|acc|accuracy|reward|return|sdr|dice)(?![a-z])\W{1,4}-?\d"
+)
+_OF_EVALUATION = re.compile(r"(?i)^\W{0,4}(?:\w{1,20}: )?(?:test|val|valid|validation|eval|evaluation)\b")
 KEPT = 10_000
 """So many reports are read: more would say the same."""
 
@@ -29,15 +36,20 @@ class StepParts:
         """Start before the first report."""
         self._of_several = False
         """Whether a line says whose it is: then ranks wait for each other."""
+        self._trained = 0
+        """How many lines measure what is trained, up to ``TRAINED_MIN``: other programs have parts, too."""
         self._block: dict[str, float] = {}
         self._sums: dict[PartKind, float] = {}
         self._reports = 0
 
     def read(self, line: Line) -> None:
         """Take the next line."""
+        if _OF_EVALUATION.match(line.rest):
+            return
+        self._trained += _MEASURED.search(line.text) is not None and self._trained < TRAINED_MIN
         parts = line.parts
         self._of_several = self._of_several or line.speaker is not None
-        if len(parts) == 1 and not parts.keys() & self._block.keys():
+        if len(parts) == 1 and not parts.keys() & self._block.keys() and len(self._block) < BLOCK_MAX:
             self._block.update(parts)
             return
         self._end_block()
@@ -53,14 +65,15 @@ class StepParts:
         waiting = self._sums.pop("waiting", 0.0)
         kind_of_wait: PartKind = "communication" if self._of_several or "data" in self._sums else "data"
         self._sums[kind_of_wait] = self._sums.get(kind_of_wait, 0.0) + waiting
-        if self._reports < LINES_MIN or whole <= 0:
+        if self._reports < LINES_MIN or whole <= 0 or self._trained < TRAINED_MIN:
             return ()
         kind = max(SHARES, key=lambda item: self._sums.get(item, 0.0))
         share = self._sums.get(kind, 0.0) / whole
         possible, likely = SHARES[kind]
         if share < possible:
             return ()
-        return (_finding(kind, share, "likely" if share >= likely else "possible", self._reports),)
+        sure = share >= likely and not (kind == kind_of_wait == "data" and waiting)
+        return (_finding(kind, share, "likely" if sure else "possible", self._reports),)
 
     def _end_block(self) -> None:
         block, self._block = self._block, {}

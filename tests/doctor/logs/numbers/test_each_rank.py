@@ -63,7 +63,7 @@ def counted(totals: dict[int, int], head: str = "[rank{rank}] 2024-03-08 02:10:0
 
 @pytest.mark.parametrize(
     "head",
-    ["[rank{rank}]", "[GPU{rank}]", "Rank {rank}:", "12:03:01 [rank {rank}]", "rank={rank} |", "[{rank}]", "rank {rank}"],
+    ["[rank{rank}]", "[GPU{rank}]", "Rank {rank}:", "12:03:01 [rank {rank}]", "rank={rank} |", "rank {rank}"],
 )
 def test_ranks_with_different_numbers_of_batches(tmp_path: Path, head: str) -> None:
     finding = found(tmp_path, counted({0: 3126, 1: 3121}, head), "C07")
@@ -72,9 +72,16 @@ def test_ranks_with_different_numbers_of_batches(tmp_path: Path, head: str) -> N
     assert finding.title == f"Rank 1 has {count(3121)} batches in an epoch, rank 0 has {count(3126)}"
 
 
+def test_numbers_alone_may_be_those_of_folds(tmp_path: Path) -> None:
+    finding = found(tmp_path, counted({0: 3126, 1: 3121}, "[{rank}]"), "C07")
+    assert finding is not None
+    assert finding.confidence == "possible"
+
+
 @pytest.mark.parametrize(
     "lines",
     [
+        counted({1: 3126, 2: 3121}),
         counted({0: 3126, 1: 3126}),
         counted({0: 3126, 1: 3121}, lines=LINES_MIN - 1),
         counted({0: 3126}),
@@ -83,7 +90,16 @@ def test_ranks_with_different_numbers_of_batches(tmp_path: Path, head: str) -> N
         sorted(counted({0: 3126, 1: 3121}, "[{rank}]")),
         [*sorted(counted({3: 3126, 4: 3121}, "[{rank}]")), *counted({0: 3126}, "[rank {rank}]")],
     ],
-    ids=["the same", "few lines", "one rank", "another epoch", "a number alone", "epochs", "epochs of a rank"],
+    ids=[
+        "numbers from 1",
+        "the same",
+        "few lines",
+        "one rank",
+        "another epoch",
+        "a number alone",
+        "epochs",
+        "epochs of a rank",
+    ],
 )
 def test_other_counts_say_nothing(tmp_path: Path, lines: list[str]) -> None:
     assert found(tmp_path, lines, "C07") is None

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gputop.doctor.logs.numbers.not_a_number import NAN_MIN
 from tests.doctor.logs.numbers.logs import found
 
 
@@ -17,23 +18,34 @@ def lines(name: str, good: int, bad: int, again: int = 0) -> list[str]:
 @pytest.mark.parametrize("head", ["", "[rank0] 21:41:02 "])
 @pytest.mark.parametrize("good", [3, 200])
 def test_a_number_without_a_known_name_becomes_nan(head: str, good: int, tmp_path: Path) -> None:
-    finding = found(tmp_path, [head + line for line in lines("neg_si_sdr", good, 3)], "J01")
+    finding = found(tmp_path, [head + line for line in lines("neg_si_sdr", good, NAN_MIN)], "J01")
     assert finding is not None
-    assert finding.title == "The training's numbers are NaN: neg_si_sdr, the last 3 times"
+    assert finding.title == "The training's numbers are NaN: neg_si_sdr, the last 5 times"
     assert finding.confidence == "likely"
 
 
 @pytest.mark.parametrize(
     "texts",
     [
-        lines("neg_si_sdr", 3, 2),
+        lines("neg_si_sdr", 3, NAN_MIN - 1),
         lines("neg_si_sdr", 2, 9),
         lines("neg_si_sdr", 9, 9, 1),
         lines("val_si_sdr", 9, 9),
         lines("best", 9, 9),
+        [f"{line} loss 1.{at}" for at, line in enumerate(lines("auc_rare", 9, 9))],
+        [f"valid {line}" for line in lines("neg_si_sdr", 9, 9)],
         [line.replace("epoch 0 step", "row") for line in lines("neg_si_sdr", 9, 9)],
     ],
-    ids=["twice", "never a number", "a number again", "an evaluation", "the best", "no progress"],
+    ids=[
+        "too few",
+        "never a number",
+        "a number again",
+        "an evaluation",
+        "the best",
+        "undefined beside a loss",
+        "a line of an evaluation",
+        "no progress",
+    ],
 )
 def test_other_nan_is_none_of_the_training(texts: list[str], tmp_path: Path) -> None:
     assert found(tmp_path, texts, "J01") is None
