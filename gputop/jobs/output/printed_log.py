@@ -150,14 +150,14 @@ class _Paces:
     def _take_time(self, line: str) -> None:
         """Take the time at which a line with a step was written, if that is long enough after the one before."""
         at = self._clock.at(line)
-        found = parse(line) if at is not None else None
-        if at is None or found is None or found.step is None or not found.metrics or all(map(is_evaluation, found.metrics)):
+        if at is None or (self._timed is not None and 0.0 <= at - self._timed[1] < TIMED_S):
             return
-        if self._timed is None or found.step <= self._timed[0]:
-            self._timed = found.step, at
-        elif at - self._timed[1] >= TIMED_S:
+        found = parse(line)
+        if found is None or found.step is None or not found.metrics or all(map(is_evaluation, found.metrics)):
+            return
+        if self._timed is not None and found.step > self._timed[0] and at > self._timed[1]:
             self._rates.append((found.step - self._timed[0]) / (at - self._timed[1]))
-            self._timed = found.step, at
+        self._timed = found.step, at
 
     def _take(self, line: str) -> None:
         if self._tables.read(line) is not None:
