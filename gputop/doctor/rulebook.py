@@ -50,23 +50,24 @@ _CHAPTERS = {
 _WHEN = "Reported when"
 _LOGS = f"""\
 **Logs.** `gputop doctor --log FILE` also finds these where lines say so without a metric:
-- Ranks that print their own lines ("[rank 2] step 100 data 1.0s fwd 0.1s") are compared: their batches and samples
+- Ranks from 0 on that print their own lines ("[rank 2] step 100 data 1.0s fwd 0.1s") are compared: their batches and samples
   ([C05](#c05), [C07](#c07)), their losses ([C11](#c11)), and the parts of their steps. One part takes {WORK_TIMES:g} times as
   long on one rank or host (waits for data {DATA_TIMES:g} times), which is {WORK_SHARE:.0%} of its step ({DATA_SHARE:.0%}), and
   the others wait by {WAIT_SHARE:.0%} of that difference ([F01](#f01), [F02](#f02), [F05](#f05), [K01](#k01)). So are the
   columns of a table with one for each rank ([C11](#c11), [F02](#f02)), and the GPU that each rank says it uses
   ([A07](#a07)).
-- {LINES_MIN} or more reports of the parts of a step: data from {SHARES["data"][0]:.0%} ([D01](#d01)), communication from
-  {SHARES["communication"][0]:.0%} ([E06](#e06)), checkpoints from {SHARES["saving"][0]:.0%}, logging from
-  {SHARES["logging"][0]:.0%}, evaluation from {SHARES["evaluation"][0]:.0%} ([E07](#e07)); likely from more.
+- {LINES_MIN} or more reports of the parts of a step, in a log with losses or scores: data from
+  {SHARES["data"][0]:.0%} ([D01](#d01)), communication from {SHARES["communication"][0]:.0%} ([E06](#e06)), checkpoints from
+  {SHARES["saving"][0]:.0%}, logging from {SHARES["logging"][0]:.0%},
+  evaluation from {SHARES["evaluation"][0]:.0%} ([E07](#e07)); likely from more.
 - By the times of the lines: {PAUSES_MIN} or more pauses of {LONGER:g} times the usual or longer, for {SHARE:.0%} of the time
   (evaluations {EVALUATION_SHARE:.0%}), before the first batch of an epoch ([D06](#d06)), for evaluations, checkpoints, between
   epochs or at regular distances ([E07](#e07)). Without a printed pace, these times are the pace ([E10](#e10)).
 - The first batch of {EPOCHS_MIN} or more epochs takes {TIMES:g} times as long as others ([D06](#d06)).
 - Memory that each quarter of {VALUES_MIN} or more values adds to, {GROWN:g} times in all ([H06](#h06)).
-- Any number of the training that becomes NaN to the end ([J01](#j01)).
-- Heartbeats and monitors that say, to the end of the log and for {SPAN_S:.0f} s or more, that nothing moves ([G01](#g01)), or
-  that ranks have not joined ([G03](#g03)).
+- Any number of the training that becomes NaN to the end, unless another one in its line stays a number ([J01](#j01)).
+- Heartbeats and monitors of a training that say, to the end of the log and for {SPAN_S:.0f} s or more, that nothing moves
+  ([G01](#g01)), or that ranks have not joined ([G03](#g03)).
 - Lines of a training that state that its model is not in training mode ([J07](#j07)), or that the epoch of its sampler stays
   0 ([C06](#c06)), {STATED_MIN} times.
 - One process that says it is alone where several GPUs are listed, or a table with one busy GPU ([A01](#a01)); several tasks
