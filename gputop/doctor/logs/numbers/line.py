@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -11,6 +12,7 @@ from gputop.doctor.logs.numbers.clock import Clock
 from gputop.doctor.logs.numbers.parts import Legend
 from gputop.doctor.logs.numbers.speakers import Speaker, speaker_of
 
+_OF_EVALUATION = re.compile(r"(?i)^\W{0,4}(?:\w{1,20}: )?(?:test|val|valid|validation|eval|evaluation)\b")
 CHARACTERS = 1000
 """Only this much of a line is read."""
 
@@ -32,6 +34,11 @@ class Line:
     def rest(self) -> str:
         """What follows the number of its rank or the name of its host."""
         return self.text if self.speaker is None else self.speaker.rest
+
+    @property
+    def is_of_evaluation(self) -> bool:
+        """Whether it begins with the name of an evaluation: "Test: [10/50] Time 0.3 Data 0.2"."""
+        return _OF_EVALUATION.match(self.rest) is not None
 
 
 class Follower(Protocol):

@@ -18,7 +18,6 @@ EARLY_LINES = 50
 _PAIR = re.compile(
     r"(?<![\w./-])([A-Za-z][\w/.@-]{0,50})[\"']?[ :=]{1,4}(nan\b|[-+]?\d{1,15}(?:\.\d{1,15})?(?:e[-+]?\d{1,3})?)", re.IGNORECASE
 )
-_OF_EVALUATION = re.compile(r"(?i)^\W{0,4}(?:test|val|valid|validation|eval|evaluation)\b")
 _NO_LOSS = re.compile(r"(?i)step|epoch|iter|batch|time|eta|best|val|valid|eval|test|dev|rank|gpu|mem|lr|speed|rate")
 """What counts, or is NaN where there is nothing to average; and evaluations, which may lack a class."""
 
@@ -45,7 +44,7 @@ class NotANumber:
     def read(self, line: Line) -> None:
         """Take the next line."""
         has_nan = "nan" in line.lower
-        if not (has_nan or self._is_early or self._any_nan) or not is_progress(line.rest) or _OF_EVALUATION.match(line.rest):
+        if not (has_nan or self._is_early or self._any_nan) or not is_progress(line.rest) or line.is_of_evaluation:
             return
         self._lines += 1
         self._any_nan = self._any_nan or has_nan

@@ -24,7 +24,6 @@ TRAINED_MIN, BLOCK_MAX = 3, 64
 _MEASURED = re.compile(
     r"(?i)loss|(?<![a-z])(?:ppl|perplexity|nll|ce|ctc|mse|mae|psnr|acc|accuracy|reward|return|sdr|dice)(?![a-z])\W{1,4}-?\d"
 )
-_OF_EVALUATION = re.compile(r"(?i)^\W{0,4}(?:\w{1,20}: )?(?:test|val|valid|validation|eval|evaluation)\b")
 KEPT = 10_000
 """So many reports are read: more would say the same."""
 
@@ -44,7 +43,7 @@ class StepParts:
 
     def read(self, line: Line) -> None:
         """Take the next line."""
-        if _OF_EVALUATION.match(line.rest):
+        if line.is_of_evaluation:
             return
         self._trained += _MEASURED.search(line.text) is not None and self._trained < TRAINED_MIN
         parts = line.parts
