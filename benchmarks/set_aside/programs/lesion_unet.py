@@ -1,5 +1,5 @@
 # skin lesion segmentation - mini unet
-# TODO: replace toy_images by the ISIC loader when the download is finished
+# toy_images stands in for the ISIC images until the download is finished
 import numpy as np
 import torch
 import torch.nn as nn

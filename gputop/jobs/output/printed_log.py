@@ -36,7 +36,7 @@ READ_BYTES = 1 << 20
 TIMED_S = 5.0
 """The pace is taken from lines that were written so far apart: their times may be whole seconds."""
 BARS_MAX = 1024
-"""So many bars of different names and totals are told apart."""
+"""At most this many progress bars, by name and total, are followed."""
 RUN_ID = "log"
 """The id of the run that such a log shows."""
 _ELAPSED = re.compile(r"\| {0,9}\d{1,12}/\d{1,12} \[(?:(\d{1,4}):)?(\d\d):(\d\d)<")

@@ -21,7 +21,7 @@ _WITHOUT_YEAR = re.compile(rf"(?<![\d/])(?P<month>\d\d)[-/](?P<day>\d\d) {_TIME}
 _NAMED = re.compile(rf"(?<![A-Za-z])(?P<name>[A-Z][a-z]{{2}}) {{1,2}}(?P<day>\d{{1,2}}) {_TIME}")
 _OF_GLOG = re.compile(rf"(?:^|\[)[IWEF](?P<month>\d\d)(?P<day>\d\d) {_TIME}")
 _ALONE = re.compile(rf"^\W{{0,2}}{_TIME}(?=[\s\]|)>:,-])(?!<)")
-"""A clock alone, or the time since the start: at the very beginning, and not the one in the brackets of a bar."""
+"""A time of day, or the time since the start, at the very beginning of the line; not the time inside a progress bar."""
 _SECONDS = re.compile(r"^\W{0,2}(?:t ?= ?|T?\+)?(?P<seconds>\d{1,9}(?:\.\d{1,9})?) ?(?:s\b|(?<=\.\d{3})\]|(?<=\.\d{6})\])")
 """The seconds since the start: "t=12.5s", "[ 12.503]"."""
 _MONTHS = {
@@ -64,7 +64,7 @@ def _of_day(found: re.Match[str]) -> float:
 
 
 class Clock:
-    """The times of the lines of one log, which only rise: a clock without a date begins anew at midnight."""
+    """The times of the lines of one log, which only rise: a time without a date starts over at midnight."""
 
     def __init__(self) -> None:
         self._last: float | None = None

@@ -20,11 +20,11 @@ from gputop.doctor.logs.numbers.speakers import Turns
 from gputop.units import count
 
 HOSTS_MAX = 4096
-"""So many names are followed."""
+"""At most this many hosts are followed."""
 PARTS_MAX, TOTALS_MAX = 64, 16
-"""So many different parts and totals are kept of a rank: one that prints more has no usual ones."""
+"""At most this many parts, and this many totals, are kept for a rank: if there are more, none is typical."""
 KEPT = 4096
-"""So many values of each kind are kept of a rank, whatever the length of the log."""
+"""At most this many values of each kind are kept for a rank, however long the log is."""
 _BATCH = re.compile(
     r"\b(?:batch(?:es)?|iter(?:ation)?|step)\W{1,3}\d{1,9}\s?/\s?(?P<of>\d{1,9})\b"
     r"|\bepoch\W{0,3}\d{1,6}\W{1,4}\d{1,9}\s?/\s?(?P<whole>\d{1,9})\b",
@@ -49,11 +49,11 @@ class _Rank:
     """What one rank has printed."""
 
     totals: Counter[int] = field(default_factory=Counter)
-    """How many batches its epochs have, by how often it said so."""
+    """How often it printed each number of batches in an epoch."""
     data_set: tuple[int, int, int] | None = None
     """How many samples, how many batches, and how many samples in a batch."""
     wholes: Counter[int] = field(default_factory=Counter)
-    """How many samples its epochs go through, where they are all there are, by how often it said so."""
+    """How often it said that it went through all samples, by how many these were."""
     stated: int | None = None
     """How many batches it says its samples make."""
     parts: dict[str, list[float]] = field(default_factory=dict)
@@ -94,9 +94,9 @@ class EachRank:
     def __init__(self) -> None:
         """Start without any rank."""
         self._named: dict[int, _Rank] = {}
-        """By the number of a rank or a GPU."""
+        """Ranks whose lines name them: "rank 2", "gpu 2"."""
         self._numbered: dict[int, _Rank] = {}
-        """By a number alone, of a rank or of something else."""
+        """Bare numbers at the beginning of a line, which may be those of ranks or of anything else."""
         self._hosts: dict[str, _Rank] = {}
         self._numbers, self._names = Turns(), Turns()
 

@@ -11,17 +11,18 @@ from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.logs.numbers.line import Line
 
 EPOCHS_MIN, TIMES = 3, 5.0
-"""In so many epochs the first batch takes so many times as long as others usually do (our choice; docs/rules.md#d06)."""
+"""At least this many epochs, in which the first batch takes this many times as long as the others (our choice;
+docs/rules.md#d06)."""
 SHARE = 0.15
-"""And this share of the time of an epoch (our choice)."""
+"""The first batch takes at least this share of an epoch (our choice)."""
 OTHERS_MIN = 3
-"""So many other batches show what is usual (our choice)."""
+"""At least this many other batches for each first one show what is usual (our choice)."""
 KEPT = 20_000
 _BATCH = re.compile(r"(?i)(?<![A-Za-z])(?:batch|it|iter(?:ation)?|step)\W{0,3}(\d{1,9})(?:\s?/\s?(\d{1,9}))?(?![\d.])")
 _IN_EPOCH = re.compile(
     r"(?i)(?<![a-z])ep(?:och)?s?\W{0,4}\d|^\W{0,2}\[?\d{1,5}(?:/\d{1,5})?\]? \w{0,20} ?(?:batch|it|iter|step)\b"
 )
-"""Requests, trials and benchmarks have first steps, too."""
+"""Only epochs count: requests, trials and benchmarks have first steps, too."""
 _TOOK = re.compile(
     r"(?i)(?<![A-Za-z])(?:took|wait(?:ed)?|data(?:_?time|_?wait)?|time|fetch|load)[ :=]{1,4}(\d{1,6}\.\d{1,6}) ?(m?s)(?![a-z])"
 )

@@ -12,13 +12,13 @@ from gputop.doctor.logs.after import is_progress
 from gputop.doctor.logs.numbers.line import Line
 
 VALUES_MIN, SURE_VALUES = 8, 12
-"""So many values are a course; from the second number on it is likely (our choice)."""
+"""The fewest values to judge, and the fewest for a likely finding (our choice)."""
 GROWN, SURE_GROWN = 1.3, 1.5
-"""The last quarter is so many times the first (our choice)."""
+"""The last quarter of the values is at least this many times the first; the same for a likely finding (our choice)."""
 EVENLY = 0.15
 """Each quarter adds this share of the growth: what is full, or was only once larger, grows no more (our choice)."""
 SERIES_MAX, KEPT = 256, 10_000
-"""So many names of so many speakers are followed, and so many values of each."""
+"""At most this many names of ranks or hosts are followed, with this many values each."""
 _WORDS = ("mem", "rss", "ram", "cuda", "alloc", "reserved", "used")
 _MEMORY = re.compile(
     r"(?i)(?<![A-Za-z_/])(?P<name>(?:(?:max|peak) )?(?:[\w/]{0,40}?(?:mem(?:ory)?|rss|vram)[\w/]{0,20}|ram|cuda|"
@@ -30,18 +30,18 @@ _NO_USE = re.compile(
     r"(?i)free|avail|(?<!rss_)(?<!alloc_)total|limit|pin|retr|count|num|freq|fraction|slots|replay|buffer|cache|(?<![a-z])(?:device|index|bank)"
 )
 _WORD = 10
-"""A word before a name may say that it is no use: "free mem 10.2G"."""
+"""A word this close before a name may say that it is not memory in use: "free mem 10.2G"."""
 _WITHOUT_UNIT = re.compile(r"(?i)memory/\w{0,20}alloc\w{0,10}_mem|memory/\w{0,20}reserved_mem|gpumem|cpumem|max mem$")
 """Composer's, StyleGAN's and torchvision's names, behind which no unit stands."""
 _OF_YOLO = re.compile(r"^\s{1,9}\d{1,5}/\d{1,5}\s{1,12}(\d{1,3}(?:\.\d{1,3})?)G\s")
 """The second column of Ultralytics' table, after the epoch."""
 _SIZE = re.compile(r"(?i)\b(?:size|resolution|res|seq_?len(?:gth)?|length|batch_?size|bs|image)[ =:]{1,3}(\d{1,6})\b")
 SIZES_MAX = 3
-"""More sizes than these (our choice), of images, sequences or batches, and what they need grows with them."""
+"""With more different sizes of images, sequences or batches than this, the memory may grow with them (our choice)."""
 _OF_GPU = re.compile(r"(?i)gpu|cuda|vram|alloc|reserved|device")
 _PEAK = re.compile(r"(?i)peak|max")
 PEAK_VALUES, PEAK_GROWN = 24, 3.0
-"""A peak also grows with the largest batch so far: it is likely from so many values and so many times on (our choice)."""
+"""The same as ``SURE_VALUES`` and ``SURE_GROWN`` for a peak, which also grows with the largest batch so far (our choice)."""
 _OF_HOST = re.compile(r"(?i)rss|ram(?!e)|host|cpu|system|process")
 _FACTORS = {"k": 1 / 1024, "m": 1.0, "g": 1024.0, "t": 1024.0 * 1024.0}
 """To MiB."""

@@ -14,7 +14,7 @@ from gputop.doctor.logs.numbers.speakers import Speaker, speaker_of
 
 _OF_EVALUATION = re.compile(r"(?i)^\W{0,4}(?:\w{1,20}: )?(?:test|val|valid|validation|eval|evaluation)\b")
 CHARACTERS = 1000
-"""Only this much of a line is read."""
+"""How many characters of a line are read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ from gputop.doctor.logs.after import is_progress
 from gputop.doctor.logs.numbers.line import Line
 
 FINITE_MIN, NAN_MIN = 3, 5
-"""So many values were numbers, and so many in a row to the end of the log are not (our choice)."""
+"""At least this many values were finite, and at least this many in a row, up to the end of the log, are NaN (our choice)."""
 NAMES_MAX = 256
 EARLY_LINES = 50
-"""The first so many lines of progress show which numbers there are; others are read from the first NaN on."""
+"""The first lines of progress show which values a run prints; after these, lines are read only from the first NaN on."""
 _PAIR = re.compile(
     r"(?<![\w./-])([A-Za-z][\w/.@-]{0,50})[\"']?[ :=]{1,4}(nan\b|[-+]?\d{1,15}(?:\.\d{1,15})?(?:e[-+]?\d{1,3})?)", re.IGNORECASE
 )
@@ -39,7 +39,7 @@ class NotANumber:
         self._lines = 0
         self._any_nan = False
         self._finite_beside = False
-        """Whether another number of the last line with a NaN is none: then what is NaN may only be undefined."""
+        """Whether another value in the newest line with a NaN is finite: then the NaN may only be a score that is undefined."""
 
     def read(self, line: Line) -> None:
         """Take the next line."""

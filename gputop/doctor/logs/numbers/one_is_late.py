@@ -13,10 +13,11 @@ from gputop.units import metric
 Member = Literal["rank", "host"]
 
 DATA_SHARE, DATA_TIMES = 0.3, 3.0
-"""A rank waits for its data if that takes this share of its step, and so many times as long as on the others (our choice)."""
-WORK_SHARE, WORK_TIMES = 0.15, 1.25
-"""Its work takes longer if what it takes more is this share of its step, and it is so many times that of the others (our
+"""A rank waits for its data if that takes at least this share of its step, and this many times as long as on the others (our
 choice)."""
+WORK_SHARE, WORK_TIMES = 0.15, 1.25
+"""Its work takes longer if the excess is at least this share of its step, and the work takes this many times as long as on the
+others (our choice)."""
 WAIT_SHARE = 0.5
 """The others wait for it if a part of their steps takes longer than its own, by this share of the difference (our choice)."""
 

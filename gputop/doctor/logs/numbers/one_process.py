@@ -1,4 +1,4 @@
-"""A training of one process where several GPUs or several such processes stand in the same log. Pure."""
+"""A run of one process beside several GPUs, several such processes in one log, and ranks that share a GPU. Pure."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class OneProcess:
     def __init__(self) -> None:
         """Start before the first line."""
         self._alone: dict[int | None, str] = {}
-        """The line in which a task, or the only process, says that it is alone."""
+        """The line in which each task says that it runs without others; under None if the line names no task."""
         self._listed: set[int] = set()
         self._rows: dict[int, tuple[int, float]] = {}
         """The utilization of each GPU in percent, and the share of its memory in use."""
@@ -74,7 +74,7 @@ class OneProcess:
             self._seen_gpus = max(self._seen_gpus, int(seen[1] or seen[2]))
 
     def findings(self) -> tuple[Finding, ...]:
-        """Return what stands beside a process that is alone, or that several ranks use one of their GPUs."""
+        """Return that one process leaves GPUs idle, that tasks train without each other, or that ranks share one GPU."""
         if not self._is_masked and self._seen_gpus > 1 and len(self._devices) > 1 and len(set(self._devices.values())) == 1:
             return (_of_one_device(self._devices, self._seen_gpus),)
         tasks = [rank for rank in self._alone if rank is not None]

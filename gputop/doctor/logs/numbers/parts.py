@@ -9,7 +9,7 @@ from typing import Literal
 PartKind = Literal["data", "waiting", "communication", "saving", "evaluation", "logging", "compute", "whole"]
 
 LINES_MIN = 5
-"""So many lines with times show what is usual (our choice)."""
+"""At least this many lines with times show what is usual (our choice)."""
 _NAME = (
     r"(?<![\w./-])([Ww]aits? for (?:the )?others|[A-Za-z][\w+/-]{0,40}(?: (?:wait|time|loading|ready))?)"
     r"(?: ?\((?P<in>m?s|sec|seconds)\))?"
@@ -53,7 +53,7 @@ _NO_TIME = re.compile(r"(?i)loss|acc|score|rew|return|norm|(?<![a-z])(?:lr|f1|pp
 _WAITS = re.compile(r"(?i)^(?:wait(?:s|ed|ing)?|idle|blocked)(?![a-z])")
 _KINDS_OF_DATA = re.compile(r"(?i)data|batch|load|input|fetch")
 WHOLE_SHARE = 0.8
-"""The time of a whole step is at least so much of the sum of its parts, some of which may overlap (our choice)."""
+"""The time of a whole step is at least this share of the sum of its parts, some of which may overlap (our choice)."""
 _OF_ESPNET = "iter_time", "train_time"
 """ESPnet's time until the iterator gives a batch, and that of the whole step."""
 _ENDS_WITH_A_UNIT = re.compile(r"^(?!.*per_)(?:.*_(m?s|secs?|time)|(?:m?s|t|sec)_.*)$")
@@ -61,9 +61,9 @@ _CLEAR = re.compile(
     r"data|load|fetch|get|(?:batch )?ready|fwd|bwd|fwd[+/]?bwd|forward[+/]backward|bwd\+all[-_]?reduce|forward|backward|"
     r"busy|comp(?:ute)?|all[-_ ]?reduce|sync|comm|wait(?:ed)?|time|dt|step(?:_time)?"
 )
-"""Names that are those of parts even where no unit stands behind the number."""
+"""Names that mean parts of a step even if no unit follows the number."""
 _COUNTS = ("step", "iter", "iteration", "batch", "epoch")
-"""Before a whole number, these count."""
+"""Before a whole number, these names count something."""
 _NESTED = ("bwd_inner", "bwd_allreduce"), "bwd"
 """DeepSpeed's parts of another part."""
 

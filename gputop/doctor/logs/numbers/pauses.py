@@ -22,17 +22,18 @@ Kind = Literal["evaluation", "checkpoint", "first batch", "between epochs", "ste
 """What a pause belongs to; "steps": nothing but the distance between pauses says what."""
 
 PAUSES_MIN, LONGER, LEAST_S = 3, 4.0, 3.0
-"""So many pauses are a pattern, each so many times as long as its steps usually take, and so much longer (our choice)."""
+"""At least this many pauses make a pattern. Each takes this many times as long as its steps usually do, and at least this many
+seconds longer (our choice)."""
 SHARE, SURE_SHARE = 0.15, 0.3
-"""They take this share of the time; from the second one they are likely (our choice)."""
+"""The least share of the time that they take, and the least for a likely finding (our choice)."""
 EVALUATION_SHARE = 0.5
 """Evaluations may take as long as the training: how thorough they are is for the user to say (our choice)."""
 VARIATION = 0.2
 """Pauses that nothing explains are at regular distances, which vary by less (our choice)."""
 GAPS_MIN = 8
-"""So many usual distances between lines show what is usual (our choice)."""
+"""At least this many gaps without a pause show what is usual (our choice)."""
 KEPT = 20_000
-"""So many lines are followed: more would say the same."""
+"""At most this many lines are read: more would say the same."""
 _CHARACTERS = 400
 _STEP = re.compile(
     r"(?i)(?<![A-Za-z])(?:step|iter(?:ation)?|batch|it|update)s?\b[^A-Za-z0-9]{0,4}(\d{1,9})(?:\s?/\s?(\d{1,9}))?"
@@ -181,7 +182,7 @@ def _usual_s(gaps: Sequence[_Gap]) -> float | None:
 
 
 def _kind(gap: _Gap) -> Kind:
-    """Return what a pause belongs to: what begins or ends around the most of it."""
+    """Return what a pause belongs to: what begins before the largest part of it, or ends after it."""
     seconds: dict[Kind, float] = {}
     lines = (gap.begin, *gap.between, gap.end)
     begun: Kind | None = None

@@ -13,9 +13,9 @@ from gputop.doctor.logs.numbers.one_is_late import WORK_TIMES
 from gputop.doctor.logs.numbers.rank_losses import one_grows
 
 ROWS_MIN, KEPT = 8, 10_000
-"""So many rows show what is usual (our choice), and no more are kept."""
+"""The fewest rows to judge (our choice), and the most that are kept."""
 SLOW_SHARE = 0.9
-"""It is the slowest in this share of the rows (our choice)."""
+"""The slow rank is the slowest in at least this share of the rows (our choice)."""
 _HEADED = re.compile(r"(?i)(?<![a-z])rank[ _]?(\d{1,4})(?:[ _]([a-z]\w{0,20}))?(?=\s{2,}|\t|\||$)")
 _SYSLOG = re.compile(r"^[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d \S{1,60} \S{1,60}: ")
 _GAP = re.compile(r"\s{2,}|\t|\|")

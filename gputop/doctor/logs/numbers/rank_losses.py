@@ -9,8 +9,8 @@ from gputop.doctor.findings.finding import Fact, Finding
 from gputop.units import metric
 
 LOSSES_MIN, RANKS_MIN, GROWS, FALLS = 8, 3, 1.1, 0.9
-"""From so many losses of at least so many ranks: the last quarter is so many times the first where a loss grows, and where it
-falls (our choice)."""
+"""The fewest losses of a rank and the fewest ranks to judge. The mean of the last quarter is at least, or at most, this many
+times that of the first if the loss grows, or falls (our choice)."""
 
 
 def one_grows(losses_of: Mapping[int, Sequence[float]]) -> Finding | None:

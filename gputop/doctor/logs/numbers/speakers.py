@@ -32,7 +32,7 @@ _HOST = re.compile(
 _POD = re.compile(r"^\[pod/(?P<host>[\w.-]{1,60})/[\w.-]{1,60}\](?P<number>(?!))?\s")
 _BEFORE_RANK = re.compile(_BEFORE + r"(?P<host>[A-Za-z][\w.-]{1,38}): {1,2}rank[ _:#=]{0,2}\d")
 _LONGEST = 64
-"""Hosts and ranks are told apart by the first so many characters."""
+"""Longer names of hosts are cut to this many characters."""
 
 
 class Speaker(NamedTuple):
@@ -41,7 +41,7 @@ class Speaker(NamedTuple):
     rank: int | None
     host: str | None
     is_named: bool
-    """Whether the line says that it is a rank, or a number stands alone: of a rank, of an epoch or of something else."""
+    """Whether the line names a rank; if not, the number may be that of an epoch or of anything else."""
     rest: str
 
 
@@ -64,7 +64,7 @@ def speaker_of(line: str) -> Speaker | None:
 
 
 class Turns:
-    """Whether numbers or names that stand alone are those of ranks or hosts, which speak in turn; an epoch's only grow."""
+    """Whether bare numbers or names are those of ranks or hosts: those come in turn, while the numbers of epochs only grow."""
 
     def __init__(self) -> None:
         """Start before the first."""

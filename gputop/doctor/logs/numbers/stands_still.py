@@ -11,10 +11,10 @@ from gputop.doctor.logs.after import is_progress
 from gputop.doctor.logs.numbers.line import Line
 
 SAID_MIN, SPAN_S = 3, 120.0
-"""So many lines say so, over so many seconds, and none after them reports progress (our choice)."""
+"""At least this many lines say so, over at least this many seconds, and no line after them reports progress (our choice)."""
 KEPT = 64
 NEAR = 8
-"""No more lines than this follow the last of them (our choice)."""
+"""At most this many lines follow the last of them (our choice)."""
 _WORDS = (
     "no ",
     "still ",

@@ -9,7 +9,7 @@ from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.logs.numbers.line import Line
 
 LINES_MIN = 3
-"""So many lines state it (our choice)."""
+"""At least this many lines state it (our choice)."""
 _FLAG = re.compile(r"(?i)\btraining ?[=:] ?(True|False)\b")
 _TRAINS, _EVALUATES = re.compile(r"(?i)\btrain(?:ing)?\b"), re.compile(r"(?i)\b(?:val|valid|validation|eval|evaluation|test)\b")
 _EPOCH = re.compile(r"(?i)\bepoch\W{0,3}(\d{1,6})\b.{0,200}\bsampler\.epoch ?[=:] ?0\b")

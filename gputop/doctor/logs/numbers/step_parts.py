@@ -18,14 +18,14 @@ SHARES: dict[PartKind, tuple[float, float]] = {
     "logging": (0.2, 0.4),
     "evaluation": (0.5, 0.7),
 }
-"""From which share of a step each kind is worth saying, and from which it is likely (our choice)."""
+"""The least share of a step for a possible and for a likely finding (our choice)."""
 TRAINED_MIN, BLOCK_MAX = 3, 64
-"""So many lines measure what is trained (our choice); and a block has no more lines."""
+"""At least this many lines print a loss or a score (our choice), and at most this many lines form one report."""
 _MEASURED = re.compile(
     r"(?i)loss|(?<![a-z])(?:ppl|perplexity|nll|ce|ctc|mse|mae|psnr|acc|accuracy|reward|return|sdr|dice)(?![a-z])\W{1,4}-?\d"
 )
 KEPT = 10_000
-"""So many reports are read: more would say the same."""
+"""At most this many reports are read: more would say the same."""
 
 
 class StepParts:
@@ -36,7 +36,7 @@ class StepParts:
         self._of_several = False
         """Whether a line says whose it is: then ranks wait for each other."""
         self._trained = 0
-        """How many lines measure what is trained, up to ``TRAINED_MIN``: other programs have parts, too."""
+        """How many lines print a loss or a score, up to ``TRAINED_MIN``: programs that do not train have parts, too."""
         self._block: dict[str, float] = {}
         self._sums: dict[PartKind, float] = {}
         self._reports = 0

@@ -26,7 +26,8 @@ from gputop.snapshot import Rank
 EQUAL_STEPS_MIN = 5
 """Consecutive steps with equal batches on all ranks (docs/rules.md#c05)."""
 EQUAL_LOSSES_MIN = 20
-"""So many of the newest losses of ranks in DDP are equal to the last digit: different batches never are (our choice)."""
+"""This many of the newest losses are equal to the last digit on all ranks of a DDP: on different batches they would differ
+(our choice)."""
 DISTINCT_MIN = 3
 """Fewer distinct checksums prove nothing: the images may have a black border, or the same batch may repeat."""
 UNDIVIDED = ("RandomSampler", "SequentialSampler", "WeightedRandomSampler", "SubsetRandomSampler")

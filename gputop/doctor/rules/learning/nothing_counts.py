@@ -14,7 +14,7 @@ from gputop.history.points import PointSeries
 from gputop.snapshot import Rank, loss_metric
 
 NORMS_MIN = 8
-"""So many norms of the gradients, all there are, are exactly 0 (our choice)."""
+"""At least this many gradient norms were logged, and all of them are exactly 0 (our choice)."""
 
 
 def counts_nothing(evidence: Evidence, group: RankGroup) -> Judgement:

@@ -47,8 +47,8 @@ READ_S = 1.0
 
 
 STALLS_MIN, STALL_FACTOR, STALL_SHARE, STALL_VARIATION = 3, 5.0, 0.1, 0.2
-"""So many printed times of a step are so many times the median, take this share of all, and are at distances that vary by less
-(our choice)."""
+"""At least this many printed step times are at least this many times the median, take this share of all the time, and come at
+distances that vary by less than this (our choice)."""
 
 
 class _Times(NamedTuple):

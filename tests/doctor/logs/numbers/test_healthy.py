@@ -1,6 +1,6 @@
 """Healthy logs whose numbers look like those of a fault: losses, scores, inference, preparation, searches, folds.
 
-Nothing above "possible" may be told of them, and no line may raise.
+No finding on them may be more than "possible", and no line may raise an exception.
 """
 
 from __future__ import annotations

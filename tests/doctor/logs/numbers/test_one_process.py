@@ -17,10 +17,10 @@ TABLE = [
 
 
 @pytest.mark.parametrize(
-    "alone", ["Not using distributed mode", "Distributed environment: NO", "world_size=1, distributed=False"]
+    "statement", ["Not using distributed mode", "Distributed environment: NO", "world_size=1, distributed=False"]
 )
-def test_one_process_on_a_machine_with_several_gpus(alone: str, tmp_path: Path) -> None:
-    finding = found(tmp_path, [*LISTED, alone, *TRAINS], "A01")
+def test_one_process_on_a_machine_with_several_gpus(statement: str, tmp_path: Path) -> None:
+    finding = found(tmp_path, [*LISTED, statement, *TRAINS], "A01")
     assert finding is not None
     assert (finding.title, finding.confidence) == ("One process trains on 1 of 4 GPUs", "likely")
 
