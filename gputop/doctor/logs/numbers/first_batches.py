@@ -9,6 +9,7 @@ from gputop import units
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.logs.numbers.line import Line
+from gputop.doctor.logs.numbers.texts import FIRST_BATCH
 
 EPOCHS_MIN, TIMES = 3, 5.0
 """At least this many epochs, in which the first batch takes this many times as long as the others (our choice;
@@ -66,7 +67,7 @@ class FirstBatches:
                 id="D06",
                 severity="warning",
                 confidence="likely",
-                title=f"The first batch of each epoch comes late: {units.duration(first)}",
+                title=f"{FIRST_BATCH.title}: {units.duration(first)}",
                 evidence=(
                     Fact(
                         f"the first batches of {words.count(len(self._first), 'epoch')} took {units.duration(first)}",
@@ -75,10 +76,8 @@ class FirstBatches:
                     ),
                     Fact(f"others take {units.duration(usual)}", round(usual, 4), "log"),
                 ),
-                cause="Each epoch starts the loader's workers again: they import, open their files and fill their queues "
-                "before the first batch.",
-                fix="DataLoader(..., persistent_workers=True)  # the workers stay for the next epoch\n"
-                "# or make the start of a worker cheap: open files and indices once, before the loader",
+                cause=FIRST_BATCH.cause,
+                fix=FIRST_BATCH.fix,
                 refuted_by="Something else stands between the beginning of the epoch and its first batch.",
             ),
         )

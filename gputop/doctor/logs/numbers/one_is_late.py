@@ -8,6 +8,7 @@ from typing import Literal
 
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.logs.numbers.parts import LINES_MIN, PartKind, kind_of
+from gputop.doctor.logs.numbers.texts import COMPUTES_LONGER
 from gputop.units import metric
 
 Member = Literal["rank", "host"]
@@ -96,14 +97,7 @@ _OF_DATA = (
     "# put its part of the data on the disk of the others, or give each rank a share of all of it\n"
     "DistributedSampler(dataset, shuffle=True)  # over data that is equally fast for all ranks",
 )
-_OF_WORK = (
-    "F02",
-    "computes longer",
-    "Each step is as slow as its slowest rank: the ranks average their gradients. The GPU of this one is slower, hot, locked "
-    "to a low clock or used by another program, or its batches are larger.",
-    "nvidia-smi -q -d CLOCK,PERFORMANCE,TEMPERATURE  # on its host: throttled?\n"
-    "nvidia-smi  # does another program use its GPU?",
-)
+_OF_WORK = ("F02", *COMPUTES_LONGER)
 _OF_MORE = (
     "F05",
     "does more than the others",

@@ -17,6 +17,7 @@ from gputop import units
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.logs.numbers.line import Line
+from gputop.doctor.logs.numbers.texts import CHECKPOINTS, EVALUATION, FIRST_BATCH, Text
 
 Kind = Literal["evaluation", "checkpoint", "first batch", "between epochs", "steps"]
 """What a pause belongs to; "steps": nothing but the distance between pauses says what."""
@@ -217,7 +218,7 @@ def _finding(kind: Kind, pauses: _Pauses, usual_s: float, whole_s: float) -> Fin
     if kind == "steps" and not _regular(pauses.steps):
         return None
     mean_s = units.mean(pauses.seconds)
-    title, cause, fix, refuted_by = _TEXTS[kind]
+    (title, cause, fix), refuted_by = _TEXTS[kind]
     pauses_text = f"{words.count(len(pauses.seconds), 'pause')} of {units.duration(mean_s)} on average"
     return Finding(
         id="D06" if kind == "first batch" else "E07",
@@ -243,41 +244,26 @@ def _regular(steps: Sequence[int]) -> bool:
     return sum(abs(gap - usual) <= VARIATION * usual for gap in gaps) >= (1 - VARIATION) * len(gaps)
 
 
-_TEXTS: dict[Kind, tuple[str, str, str, str]] = {
-    "first batch": (
-        "The first batch of each epoch comes late",
-        "Each epoch starts the loader's workers again: they import, open their files and fill their queues before the first "
-        "batch.",
-        "DataLoader(..., persistent_workers=True)  # the workers stay for the next epoch\n"
-        "# or make the start of a worker cheap: open files and indices once, before the loader",
-        "Something else stands between the beginning of the epoch and its first batch.",
-    ),
-    "evaluation": (
-        "Evaluation takes longer than training",
-        "The run evaluates too often, on too much data, or more slowly than it trains: with a small batch, without "
-        "torch.no_grad(), or on one rank while the others wait.",
-        "# evaluate less often, on less data, and a part of it on every rank\n"
-        "with torch.inference_mode(): ...  # with batches twice as large as in training",
-        "Such a thorough evaluation is intentional.",
-    ),
-    "checkpoint": (
-        "The loop waits for checkpoints",
-        "The loop waits until the checkpoint is written, and with it all ranks.",
-        "from torch.distributed.checkpoint import async_save  # writes while training continues\n"
-        "# or save less often, and to a local disk first",
-        "The length and frequency of the pauses are intentional.",
-    ),
+_INTENDED = "The length and frequency of the pauses are intentional."
+_TEXTS: dict[Kind, tuple[Text, str]] = {
+    "first batch": (FIRST_BATCH, "Something else stands between the beginning of the epoch and its first batch."),
+    "evaluation": (EVALUATION, "Such a thorough evaluation is intentional."),
+    "checkpoint": (CHECKPOINTS, _INTENDED),
     "between epochs": (
-        "Between epochs, the loop stands still",
-        "An evaluation, a checkpoint, or the loader's workers, which start again in each epoch.",
-        "DataLoader(..., persistent_workers=True)  # if it is the first batch that comes late\n"
-        "gputop run -- ...  # shows whether it is an evaluation, a checkpoint or the first batch",
-        "The length and frequency of the pauses are intentional.",
+        Text(
+            "Between epochs, the loop stands still",
+            "An evaluation, a checkpoint, or the loader's workers, which start again in each epoch.",
+            "DataLoader(..., persistent_workers=True)  # if it is the first batch that comes late\n"
+            "gputop run -- ...  # shows whether it is an evaluation, a checkpoint or the first batch",
+        ),
+        _INTENDED,
     ),
     "steps": (
-        "The loop stalls at regular intervals",
-        "A checkpoint, an evaluation, a collection of garbage, a plot or a log that is written then.",
-        "gputop run -- ...  # shows what it is\n# do it less often, or beside the training",
-        "The length and frequency of the pauses are intentional.",
+        Text(
+            "The loop stalls at regular intervals",
+            "A checkpoint, an evaluation, a collection of garbage, a plot or a log that is written then.",
+            "gputop run -- ...  # shows what it is\n# do it less often, or beside the training",
+        ),
+        _INTENDED,
     ),
 }

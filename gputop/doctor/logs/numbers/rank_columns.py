@@ -11,6 +11,7 @@ from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.logs.numbers.line import Line
 from gputop.doctor.logs.numbers.one_is_late import WORK_TIMES
 from gputop.doctor.logs.numbers.rank_losses import one_grows
+from gputop.doctor.logs.numbers.texts import COMPUTES_LONGER
 
 ROWS_MIN, KEPT = 8, 10_000
 """The fewest rows to judge (our choice), and the most that are kept."""
@@ -89,14 +90,12 @@ class RankColumns:
             id="F02",
             severity="warning",
             confidence="likely",
-            title=f"Rank {late} computes longer, and the others wait for rank {late}",
+            title=f"Rank {late} {COMPUTES_LONGER.title}, and the others wait for rank {late}",
             evidence=(
                 Fact(f"rank {late} usually takes {units.metric(takes)}", takes, "log"),
                 Fact(f"the others take {units.metric(others)}", others, "log"),
             ),
-            cause="Each step is as slow as its slowest rank: the ranks average their gradients. The GPU of this one is slower, "
-            "hot, locked to a low clock or used by another program, or its batches are larger.",
-            fix="nvidia-smi -q -d CLOCK,PERFORMANCE,TEMPERATURE  # on its host: throttled?\n"
-            "nvidia-smi  # does another program use its GPU?",
+            cause=COMPUTES_LONGER.cause,
+            fix=COMPUTES_LONGER.fix,
             refuted_by=f"Another rank than {late} takes as long in the rest of the run.",
         )

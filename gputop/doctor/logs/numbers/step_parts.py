@@ -10,6 +10,7 @@ from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Confidence, Fact, Finding
 from gputop.doctor.logs.numbers.line import Line
 from gputop.doctor.logs.numbers.parts import LINES_MIN, PartKind, spent
+from gputop.doctor.logs.numbers.texts import CHECKPOINTS, EVALUATION, Text
 
 SHARES: dict[PartKind, tuple[float, float]] = {
     "data": (0.3, 0.5),
@@ -89,7 +90,7 @@ class StepParts:
 
 
 def _finding(kind: PartKind, share: float, confidence: Confidence, reports: int) -> Finding:
-    id_, title, cause, fix, refuted_by = _TEXTS[kind]
+    id_, (title, cause, fix), refuted_by = _TEXTS[kind]
     return Finding(
         id=id_,
         severity="warning",
@@ -108,46 +109,46 @@ def _finding(kind: PartKind, share: float, confidence: Confidence, reports: int)
     )
 
 
-_TEXTS: dict[PartKind, tuple[str, str, str, str, str]] = {
+_TEXTS: dict[PartKind, tuple[str, Text, str]] = {
     "data": (
         "D01",
-        "The run waits for data",
-        "Batches arrive more slowly than the GPU uses them: too few loader workers, slow decoding, or a slow disk.",
-        "DataLoader(..., num_workers=8, pin_memory=True, persistent_workers=True, prefetch_factor=4)\n"
-        "gputop run -- ...  # shows whether workers, disk or cores are the reason",
+        Text(
+            "The run waits for data",
+            "Batches arrive more slowly than the GPU uses them: too few loader workers, slow decoding, or a slow disk.",
+            "DataLoader(..., num_workers=8, pin_memory=True, persistent_workers=True, prefetch_factor=4)\n"
+            "gputop run -- ...  # shows whether workers, disk or cores are the reason",
+        ),
         "This part overlaps with the GPU's work: it is no wait.",
     ),
     "communication": (
         "E06",
-        "Communication takes much of the step",
-        "The ranks exchange more than the path between them can pass on while they compute. Or they wait there for one that "
-        "is late: compare the parts of all ranks.",
-        "# more work per exchange: a larger batch, or several backward passes\n"
-        "with model.no_sync(): ...  # all but the last backward pass of a step\n"
-        "NCCL_DEBUG=INFO  # NET/Socket: without InfiniBand; choose the interface with NCCL_SOCKET_IFNAME",
+        Text(
+            "Communication takes much of the step",
+            "The ranks exchange more than the path between them can pass on while they compute. Or they wait there for "
+            "one that is late: compare the parts of all ranks.",
+            "# more work per exchange: a larger batch, or several backward passes\n"
+            "with model.no_sync(): ...  # all but the last backward pass of a step\n"
+            "NCCL_DEBUG=INFO  # NET/Socket: without InfiniBand; choose the interface with NCCL_SOCKET_IFNAME",
+        ),
         "One rank is late, and the others wait for it in this part.",
     ),
     "saving": (
         "E07",
-        "The loop waits for checkpoints",
-        "The loop waits until the checkpoint is written, and with it all ranks.",
-        "from torch.distributed.checkpoint import async_save  # writes while training continues\n"
-        "# or save less often, and to a local disk first",
+        CHECKPOINTS,
         "It is saved beside the training.",
     ),
     "logging": (
         "E07",
-        "The loop waits for its own logging",
-        "Metrics, plots or logs are computed or written in each step, and the GPU waits meanwhile.",
-        "if step % 100 == 0: ...  # log less often, and numbers instead of images",
+        Text(
+            "The loop waits for its own logging",
+            "Metrics, plots or logs are computed or written in each step, and the GPU waits meanwhile.",
+            "if step % 100 == 0: ...  # log less often, and numbers instead of images",
+        ),
         "It runs beside the training.",
     ),
     "evaluation": (
         "E07",
-        "Evaluation takes longer than training",
-        "The run evaluates too often, on too much data, or more slowly than it trains.",
-        "# evaluate less often, on less data, and a part of it on every rank\n"
-        "with torch.inference_mode(): ...  # with batches twice as large as in training",
+        EVALUATION,
         "Such a thorough evaluation is intentional.",
     ),
 }

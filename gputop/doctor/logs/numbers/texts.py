@@ -1,0 +1,41 @@
+"""What more than one follower says of the same cause. Pure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Text(NamedTuple):
+    """The beginning of the title, the cause, and the fix."""
+
+    title: str
+    cause: str
+    fix: str
+
+
+FIRST_BATCH = Text(
+    "The first batch of each epoch comes late",
+    "Each epoch starts the loader's workers again: they import, open their files and fill their queues before the first batch.",
+    "DataLoader(..., persistent_workers=True)  # the workers stay for the next epoch\n"
+    "# or make the start of a worker cheap: open files and indices once, before the loader",
+)
+CHECKPOINTS = Text(
+    "The loop waits for checkpoints",
+    "The loop waits until the checkpoint is written, and with it all ranks.",
+    "from torch.distributed.checkpoint import async_save  # writes while training continues\n"
+    "# or save less often, and to a local disk first",
+)
+EVALUATION = Text(
+    "Evaluation takes longer than training",
+    "The run evaluates too often, on too much data, or more slowly than it trains: with a small batch, without "
+    "torch.no_grad(), or on one rank while the others wait.",
+    "# evaluate less often, on less data, and a part of it on every rank\n"
+    "with torch.inference_mode(): ...  # with batches twice as large as in training",
+)
+COMPUTES_LONGER = Text(
+    "computes longer",
+    "Each step is as slow as its slowest rank: the ranks average their gradients. The GPU of this one is slower, hot, locked "
+    "to a low clock or used by another program, or its batches are larger.",
+    "nvidia-smi -q -d CLOCK,PERFORMANCE,TEMPERATURE  # on its host: throttled?\n"
+    "nvidia-smi  # does another program use its GPU?",
+)
