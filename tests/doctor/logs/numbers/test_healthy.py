@@ -33,6 +33,8 @@ EACH_LINE: dict[str, Callable[[int], str]] = {
     "losses of splits": lambda at: (
         f"epoch {at:3d} train: {falls(at):.4f} val: {falls(at, 4):.4f} test: {falls(at, 4, 0.3):.4f}"
     ),
+    "losses of parts": lambda at: f"step {at} loss {falls(at):.3f} input 0.91 grad 0.12",
+    "losses of domains": lambda at: f"step {at} loss {falls(at):.3f} data_wiki 2.31 data_books 2.50 train 2.4",
     "scores of splits": lambda at: f"epoch {at} train_r2 0.500 val_r2 0.610 test_r2 0.612",
     "graphs": lambda at: f"Epoch: {at:03d}, Train: {0.9 - falls(at, 0.4):.4f}, Val: 0.7500, Test: 0.7600, Best Val: 0.7600",
     "contrast": lambda at: f"step {at * 50} sync 0.412 model 0.22 temp 0.07",

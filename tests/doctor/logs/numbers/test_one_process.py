@@ -43,8 +43,9 @@ def test_one_gpu_that_works_beside_others(tmp_path: Path) -> None:
         [*TRAINS, *(line.replace("   0%", "  98%") for line in TABLE)],
         [*TRAINS, *(line.replace("     4MiB", " 40000MiB") for line in TABLE)],
         [*TRAINS, TABLE[0]],
+        ["CUDA_VISIBLE_DEVICES=2", *LISTED, "Not using distributed mode", *TRAINS],
     ],
-    ids=["one GPU", "no list", "not alone", "ranks", "DataParallel", "all work", "all in use", "one row"],
+    ids=["one GPU", "no list", "not alone", "ranks", "DataParallel", "all work", "all in use", "one row", "chosen"],
 )
 def test_others_are_no_waste(lines: list[str], tmp_path: Path) -> None:
     assert found(tmp_path, lines, "A01") is None
@@ -56,6 +57,7 @@ def test_tasks_that_each_train_alone(tmp_path: Path) -> None:
     assert finding is not None
     assert finding.title == "4 processes train 4 models: each says that it is alone"
     assert found(tmp_path, [*lines[:1], *TRAINS], "A18") is None
+    assert found(tmp_path, [*lines[1:], *TRAINS], "A18") is None, "ranks count from 0"
 
 
 def ranks(device: str, seen: int, number: int = 4) -> list[str]:

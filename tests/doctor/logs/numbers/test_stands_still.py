@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gputop.doctor.logs.numbers.stands_still import NEAR
 from tests.doctor.logs.numbers.logs import clock, found
 
 STEPS = [f"{clock(20 * at)} [rank{rank}] step {100 * at} loss {9 / at:.3f}" for at in range(1, 10) for rank in (0, 1)]
@@ -54,8 +55,14 @@ def test_ranks_that_wait_for_others_to_join(tmp_path: Path) -> None:
         [*STEPS, *said("no progress for {} s"), "00:59:00 [rank0] step 1000 loss 0.5", "00:59:20 [rank0] step 1100 loss 0.5"],
         [*STEPS, *said("heartbeat: alive, gpu util 100%")],
         [*STEPS, *said("epoch done")],
+        [*STEPS, *said("monitor: no progress since 0 s")],
+        [*STEPS, *said("no progress for {} s"), *(f"[rank0] free memory {at} MB" for at in range(NEAR + 1))],
+        [*STEPS, *said("rendezvous: joined 2 of 2")],
     ],
-    ids=["said once", "a moment", "went on", "only alive", "something else"],
+    ids=[
+        *("said once", "a moment", "went on", "only alive", "something else"),
+        *("nothing yet", "other lines follow", "all have joined"),
+    ],
 )
 def test_others_go_on_or_say_nothing(lines: Sequence[str], tmp_path: Path) -> None:
     assert (found(tmp_path, lines, "G01"), found(tmp_path, lines, "G03")) == (None, None)
