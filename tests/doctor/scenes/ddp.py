@@ -11,6 +11,7 @@ from tests.doctor.scenes.base import gpus, journal, rank, use
 from tests.doctor.tracked import CALM, ddp, failed
 
 BARE = {"wrapper": None, "wrappers": []}
+EQUAL_LOSSES = {**CALM, "loss": lambda r, step: 2.0 - step * 0.001}
 
 
 def _probes(step):
@@ -144,12 +145,12 @@ def same_batches(second):
             **_same_batches(step),
         }
 
-    return ddp(second, each=each, metrics={**CALM, "loss": lambda r, step: 2.0 - step * 0.001})
+    return ddp(second, each=each, metrics=EQUAL_LOSSES)
 
 
 def drawn_alike(second):
     """No loader: each rank draws its batches from the same data, by the same seed."""
-    return ddp(second, each=_drawn, metrics={**CALM, "loss": lambda r, step: 2.0 - step * 0.001})
+    return ddp(second, each=_drawn, metrics=EQUAL_LOSSES)
 
 
 def drawn_apart(second):
@@ -161,6 +162,21 @@ def average_logged(second):
     shot = drawn_alike(second)
     runs = (replace(run, ranks=tuple(replace(rank, optimizer_step=rank.step) for rank in run.ranks)) for run in shot.runs)
     return replace(shot, runs=tuple(runs))
+
+
+def drawn_alike_unwrapped(second):
+    """The script sums what it passes on by hand: ranks that share one replica must draw alike."""
+
+    def each(number, step):
+        group = {"collectives": {"all_reduce": 60 * step}}
+        return {**_drawn(number, step), "model": BARE, "ddp": None, "gradients": None, "process_group": group}
+
+    return ddp(second, each=each, metrics=EQUAL_LOSSES)
+
+
+def drawn_alike_accelerated(second):
+    """Accelerate may divide a batch that all ranks have drawn."""
+    return ddp(second, each=lambda n, step: {**_drawn(n, step), "frameworks": ["accelerate"]}, metrics=EQUAL_LOSSES)
 
 
 def _drawn(number, step):
@@ -685,6 +701,8 @@ LOOK_ALIKES = (
     ("C05", "an iterable data set", iterable, 12),
     ("C05", "drawn by other seeds", drawn_apart, 30),
     ("C05", "the average is logged", average_logged, 30),
+    ("C05", "drawn alike without DDP", drawn_alike_unwrapped, 30),
+    ("C05", "drawn alike for Accelerate", drawn_alike_accelerated, 30),
     ("C06", "resumed", resumed, 12),
     ("C06", "no shuffle", validation_order, 12),
     ("C06", "another seed", shuffled_by_seed, 12),

@@ -389,6 +389,13 @@ def test_tables_of_people() -> None:
     assert paces == [{"time": pytest.approx(0.0789)}, {"time": pytest.approx(0.0824)}]
 
 
+def test_the_time_of_an_epoch_in_a_table_is_no_pace_of_its_steps() -> None:
+    tables = Tables()
+    for line in ("epoch  loss  time", "1  2.31  41.5", "2  1.97  41.2"):
+        tables.read(line)
+        assert tables.pace == {}
+
+
 def test_the_results_of_an_evaluation_stand_below_its_name() -> None:
     assert read(RESULTS) == [
         (1, {"train_loss": 2.7027, "epoch": 33}),

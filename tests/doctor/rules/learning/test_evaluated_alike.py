@@ -50,3 +50,27 @@ def test_a_few_equal_evaluations_are_not_enough(tmp_path: Path) -> None:
     for evaluations, found in ((4, "possible"), (6, "likely")):
         between = [f"{line}\nstep {step} val loss 1.0502" for step, line in enumerate(lines, 1) if step <= evaluations]
         assert said([*between, *lines[evaluations:]], tmp_path).get("J03") == found
+
+
+def flat_after_the_first(first: float, evaluated: float) -> list[str]:
+    """Return what a run says whose loss has fallen from ``first`` to 1; its evaluations differ by up to ``evaluated``."""
+    lines = []
+    for step in range(1, 101):
+        lines.append(f"step {step} loss {(first if step < 10 else 1) + step % 3 / 250:.4f}")
+        if step % 10 == 0:
+            lines.append(f"step {step} val loss {1.05 + evaluated * (step % 20 == 0):.4f}")
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("first", "evaluated", "found"),
+    {
+        "the answers' frequencies alone": (1.04, 0.001, True),
+        "the loss has fallen far": (1.6, 0.001, False),
+        "the evaluations differ": (1.04, 0.02, False),
+    }.values(),
+)
+def test_a_loss_that_stays_after_its_first_reports_beside_evaluations_that_stay(
+    first: float, evaluated: float, found: bool, tmp_path: Path
+) -> None:
+    assert ("J03" in said(flat_after_the_first(first, evaluated), tmp_path)) is found

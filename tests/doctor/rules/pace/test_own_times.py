@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from gputop.cli.doctor.logs import explain_logs
 from tests.doctor.scenes.base import Scene, ids, only_shown, play, verdict
 from tests.doctor.scenes.near.learning import falls, with_metrics
 from tests.doctor.tracked import single
@@ -33,3 +36,31 @@ def test_a_large_share_is_reported_with_the_metrics_it_comes_from(names: tuple[s
 )
 def test_other_waits_are_not_waits_for_data(name: str, scene: Scene) -> None:
     assert "D01" not in ids(play(only_shown(scene), 30)[-1]), name
+
+
+STEPS = 120
+
+
+def printed_times(long: set[int], long_s: float) -> list[str]:
+    times = (long_s if step in long else 0.5 for step in range(1, STEPS + 1))
+    return [f"step {n} loss {2 - n / 500:.4f} time: {time:.2f}s data: 0.01s" for n, time in enumerate(times, 1)]
+
+
+@pytest.mark.parametrize(
+    ("long", "long_s", "confidence"),
+    {
+        "every 20 steps": (set(range(20, STEPS + 1, 20)), 8.0, "likely"),
+        "a smaller share": (set(range(20, STEPS + 1, 20)), 3.2, "possible"),
+        "hardly any time": (set(range(40, STEPS + 1, 40)), 2.6, None),
+        "now and then": ({13, 21, 60, 65, 101}, 8.0, None),
+        "not several times as long": (set(range(20, STEPS + 1, 20)), 2.0, None),
+        "only twice": ({40, 80}, 20.0, None),
+    }.values(),
+)
+def test_printed_times_that_are_long_at_regular_distances(
+    long: set[int], long_s: float, confidence: str | None, tmp_path: Path
+) -> None:
+    log = tmp_path / "train.log"
+    log.write_text("\n".join(printed_times(long, long_s)) + "\n")
+    found = {item.id: item.confidence for item in explain_logs([str(log)])[0]}
+    assert found.get("E07") == confidence
