@@ -10,6 +10,7 @@ import codecs
 import math
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from gputop.terminal_text import strip_escapes
 from gputop.tracking.printed import rates
@@ -125,7 +126,17 @@ class Transcript:
         elif printed is None:
             self._own.note(plain)
         else:
-            yield from self._values(plain, self._headings.below(plain, printed))
+            yield from self._values(plain, self._headings.below(plain, self._of_this_course(printed)))
+
+    def _of_this_course(self, row: Printed) -> Printed:
+        """Return a row of a table without losses that are not those of the training, which has printed its steps.
+
+        A table that counts nothing then holds the results of something else, such as of a model under several conditions.
+        """
+        if self._last is None or row.step is not None or row.epoch is not None:
+            return row
+        others = {name: value for name, value in row.metrics.items() if is_evaluation(name) or "loss" not in name}
+        return replace(row, metrics=others)
 
     def _values(self, plain: str, printed: Printed) -> Iterator[tuple[int, dict[str, float]]]:
         if printed.epoch is not None:

@@ -389,6 +389,24 @@ def test_tables_of_people() -> None:
     assert paces == [{"time": pytest.approx(0.0789)}, {"time": pytest.approx(0.0824)}]
 
 
+CONDITIONS = """\
+candidate: step 25 loss 1.962
+candidate: step 50 loss 0.751
+repeat,corruption,severity,loss,accuracy
+0,fog,0,0.4103,0.8633
+0,fog,5,2.9120,0.2110
+"""
+
+
+def test_a_table_that_counts_nothing_is_no_part_of_a_training_that_counts_steps() -> None:
+    rows = [(50, {"accuracy": 0.8633}), (50, {"accuracy": 0.211})]
+    assert read(CONDITIONS) == [(25, {"loss": 1.962}), (50, {"loss": 0.751}), *rows]
+    assert read(CONDITIONS.partition("50 loss 0.751\n")[2]) == [
+        (1, {"loss": 0.4103, "accuracy": 0.8633}),
+        (2, {"loss": 2.912, "accuracy": 0.211}),
+    ]
+
+
 def test_the_time_of_an_epoch_in_a_table_is_no_pace_of_its_steps() -> None:
     tables = Tables()
     for line in ("epoch  loss  time", "1  2.31  41.5", "2  1.97  41.2"):
