@@ -8,7 +8,7 @@ _WHO: Mapping[str, str] = {
     # torch
     "torch, about devices and memory": (
         "arch_unsupported bad_device_string cuda_deser_ordinal cuda_deser_unavailable cuda_init cuda_unknown_env driver_too_old"
-        " no_driver not_compiled_cuda oom oom_other_proc pin_no_accel two_devices two_dtypes"
+        " no_driver not_compiled_cuda oom oom_other_proc pin_no_accel tensor_cores two_devices two_dtypes"
     ),
     "torch, autograd and operators": (
         "anomaly_mode batch_of_one inplace_modified leaf_in_place loss_no_scalar no_grad rnn_flat second_backward shapes"
@@ -33,6 +33,7 @@ _WHO: Mapping[str, str] = {
         "map_limit no_samples pin_thread sampler_excl too_many_workers unequal_samples worker_bus worker_crashed worker_killed"
         " worker_timeout"
     ),
+    "torch, activation checkpoints": "checkpoint_no_grad",
     "torch, checkpoints": (
         "checkpoint_damaged checkpoint_not_one checkpoint_write module_prefix not_loaded optimizer_groups shape_differs"
         " state_dict_names"

@@ -70,6 +70,22 @@ POSTS: tuple[tuple[str, str, dict[str, str]], ...] = (
     ),
     ("thermal_slowdown", " 24   7582 3.261 4.51 89 2415 408 100%  throttle: sw_thermal", {}),
     ("thermal_slowdown", "gpu1 91C 620MHz thermal_slowdown=Active", {}),
+    (
+        "tensor_cores",
+        "You are using a CUDA device ('NVIDIA H100 80GB HBM3') that has Tensor Cores. To properly utilize them, you should set",
+        {},
+    ),
+    (
+        "tensor_cores",
+        "_inductor/compile_fx.py: TensorFloat32 tensor cores for float32 matrix multiplication available but not enabled. "
+        "Consider setting `torch.set_float32_matmul_precision('high')` for better performance.",
+        {},
+    ),
+    (
+        "checkpoint_no_grad",
+        "checkpoint.py:87: UserWarning: None of the inputs have requires_grad=True. Gradients will be None",
+        {},
+    ),
     ("kernel_memory", "Your session crashed after using all available RAM.", {}),
     ("kernel_died", "The kernel for train.ipynb appears to have died. It will restart automatically.", {}),
     ("kernel_died", "[I 12:41:07.119 LabApp] AsyncIOLoopKernelRestarter: restarting kernel (1/5), keep random ports", {}),

@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from gputop.doctor.logs.numbers.parts import LINES_MIN
 
-_BEFORE = r"^(?:\[[^\]\s]{1,60}/[^\]\s]{1,60}\]\s)?(?:\[?[\d:.,TZ /-]{4,30}\]?\s)?"
-"""A pod, and a time."""
+_LOGGER = r"(?:[A-Z]{4,8}:[\w.]{1,40}:)?"
+_BEFORE = rf"^{_LOGGER}(?:\[[^\]\s]{{1,60}}/[^\]\s]{{1,60}}\]\s)?(?:\[?[\d:.,TZ /-]{{4,30}}\]?\s)?"
+"""What logging prints before a message, a pod, and a time."""
 _RANK = re.compile(
     _BEFORE + r"(?:\W{0,2}(?:(?:rank|proc)[ _:#=-]?|gpu[ _:#=]?)(?P<rank>\d{1,4})(?:/\d{1,4})?(?:\s?[\])>:|,]|(?=\s))"
     r"|\W{0,2}r(?P<short>\d{1,3})(?:[\])>:|]{1,2}|(?=\s))|\[(?P<number>\d{1,3})\]\s| {0,3}(?P<label>\d{1,3}): "
@@ -17,7 +18,8 @@ _RANK = re.compile(
     re.IGNORECASE,
 )
 _WITHIN = re.compile(
-    r"^(?:[\w.-]{1,40}: {1,2})?(?:\W{0,3}(?:step|iter|iteration|epoch|batch|update)\W{0,4}\d{1,9}(?:/\d{1,9})?\W{1,4})?"
+    rf"^{_LOGGER}"
+    r"(?:[\w.-]{1,40}: {1,2})?(?:\W{0,3}(?:step|iter|iteration|epoch|batch|update)\W{0,4}\d{1,9}(?:/\d{1,9})?\W{1,4})?"
     r"rank[ _:#=]{0,2}(?P<rank>\d{1,4})\b|[\"']rank[\"']: {0,2}(?P<key>\d{1,4})\b|\[[A-Z]{4,8}\] \[rank(?P<logged>\d{1,4})\]",
     re.IGNORECASE,
 )

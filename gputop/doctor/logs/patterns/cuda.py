@@ -84,6 +84,31 @@ PATTERNS: tuple[Pattern, ...] = (
             ("w_thermal", r"(?i)\bthrottl\w{0,6}\W{1,4}(?:reasons?\W{1,3})?[sh]w_thermal(?:_slowdown)?\b"),
         )
     ),
+    *(
+        hint(
+            "tensor_cores",
+            "E03",
+            key,
+            expression,
+            "Products of float32 matrices leave the tensor cores idle",
+            "torch computes them in full float32 unless it is told otherwise. With TF32 they take a fraction of the time. "
+            "Autocast with bf16 or fp16 uses the tensor cores in any case.",
+            'torch.set_float32_matmul_precision("high")  # once, before the training\n'
+            '# or mixed precision: torch.autocast("cuda", dtype=torch.bfloat16)',
+            severity="info",
+            confidence="possible",
+        )
+        for key, expression in (
+            (
+                "Tensor Cores. To properly utilize",
+                r"You are using a CUDA device .{1,100} that has Tensor Cores\. To properly utilize",
+            ),
+            (
+                "tensor cores for float32",
+                r"TensorFloat32 tensor cores for float32 matrix multiplication available but not enabled",
+            ),
+        )
+    ),
     failure(
         "no_driver",
         "A12",

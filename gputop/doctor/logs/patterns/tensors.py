@@ -232,6 +232,18 @@ PATTERNS: tuple[Pattern, ...] = (
         "The first NaN of the backward pass comes from {function}: a root or logarithm of 0, a division by zero, an overflow.",
         "# add an epsilon inside the operation: torch.sqrt(x + 1e-8), x.clamp_min(1e-8).log(); or lower the learning rate",
     ),
+    hint(
+        "checkpoint_no_grad",
+        "J03",
+        "None of the inputs have",
+        r"None of the inputs have requires_grad=True\. Gradients will be None",
+        "Activation checkpointing got inputs without gradients: what it wraps is not trained",
+        "The reentrant form computes gradients only if one of its inputs needs them. With frozen embeddings and adapters "
+        "inside, as in LoRA, no input does, and the adapters stay as they are.",
+        "model.enable_input_require_grads()  # Transformers\n"
+        "checkpoint(..., use_reentrant=False)  # or gradient_checkpointing_kwargs={{'use_reentrant': False}} of the Trainer",
+        confidence="possible",
+    ),
     *(
         hint(
             "loss_scale",

@@ -17,6 +17,7 @@ from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
+from gputop.history.points import PointSeries
 from gputop.snapshot import Rank, is_training_loss, loss_metric
 
 SHARE = 0.3
@@ -25,6 +26,7 @@ VALUES_MIN = 20
 INSIDE_SHARE = 0.95
 """This share of the values must fit into their step; otherwise the names mean something else."""
 _DATA = re.compile(r"^(?P<prefix>(?:\w+/)*)(?:data|data_?load(?:ing|er)?)_?(?:time|s|sec)$", re.IGNORECASE)
+_RATE = "it_per_sec"
 _STEP = ("time", "batch_time", "iter_time", "step_time", "time_per_step")
 
 
@@ -96,8 +98,9 @@ def stalls_by_own_times(evidence: Evidence, group: RankGroup) -> Judgement:
         return None
     run = logged.run_id(group)
     for rank in logged.ranks_of(group):
-        name = next((name for name in _STEP if name in rank.metrics), None)
-        found = windows.stalls(evidence.series(run, rank.rank, name), STALL_FACTOR) if name is not None else None
+        name = next((name for name in (*_STEP, _RATE) if name in rank.metrics), None)
+        times = _step_times(evidence, run, rank, name) if name is not None else None
+        found = windows.stalls(times, STALL_FACTOR) if times is not None else None
         if found is None or len(found.steps) < STALLS_MIN or found.excess_share < STALL_SHARE:
             continue
         if not windows.regular(found.steps, STALL_VARIATION):
@@ -124,6 +127,20 @@ def stalls_by_own_times(evidence: Evidence, group: RankGroup) -> Judgement:
         )
         return Suspicion(finding, 3.0)
     return None
+
+
+def _step_times(evidence: Evidence, run: str, rank: Rank, name: str) -> PointSeries | None:
+    """Return the seconds of each step, by their rate if only that is printed; None if not each step prints it."""
+    series = evidence.series(run, rank.rank, name)
+    if name != _RATE:
+        return series
+    loss = loss_metric(rank.metrics)
+    steps = evidence.series(run, rank.rank, loss).steps if loss is not None else ()
+    if len(steps) != len(series) or any(after - before != 1 for before, after in itertools.pairwise(steps)):
+        return None
+    slow = [1.0 / value if value > 0 else math.nan for value in series.values]
+    # The first step compiles and warms up.
+    return PointSeries(steps[1:], series.times[1:], slow[1:])
 
 
 def _names(rank: Rank) -> _Times | None:

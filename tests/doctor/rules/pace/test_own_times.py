@@ -39,13 +39,16 @@ def test_other_waits_are_not_waits_for_data(name: str, scene: Scene) -> None:
 
 
 STEPS = 120
+WITH_DATA = "step {step} loss {loss:.4f} time: {s:.2f}s data: 0.01s"
+IN_MS = "step {step} | loss {loss:.4f} | norm 0.81 | dt {ms:.0f}ms"
 
 
-def printed_times(long: set[int], long_s: float) -> list[str]:
+def printed_times(long: set[int], long_s: float, line: str = WITH_DATA) -> list[str]:
     times = (long_s if step in long else 0.5 for step in range(1, STEPS + 1))
-    return [f"step {n} loss {2 - n / 500:.4f} time: {time:.2f}s data: 0.01s" for n, time in enumerate(times, 1)]
+    return [line.format(step=n, loss=2 - n / 500, s=time, ms=1000 * time) for n, time in enumerate(times, 1)]
 
 
+@pytest.mark.parametrize("line", [WITH_DATA, IN_MS])
 @pytest.mark.parametrize(
     ("long", "long_s", "confidence"),
     {
@@ -58,9 +61,15 @@ def printed_times(long: set[int], long_s: float) -> list[str]:
     }.values(),
 )
 def test_printed_times_that_are_long_at_regular_distances(
-    long: set[int], long_s: float, confidence: str | None, tmp_path: Path
+    line: str, long: set[int], long_s: float, confidence: str | None, tmp_path: Path
 ) -> None:
     log = tmp_path / "train.log"
-    log.write_text("\n".join(printed_times(long, long_s)) + "\n")
+    log.write_text("\n".join(printed_times(long, long_s, line)) + "\n")
     found = {item.id: item.confidence for item in explain_logs([str(log)])[0]}
     assert found.get("E07") == confidence
+
+
+def test_rates_that_some_steps_print_are_no_times_of_steps(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text("\n".join(printed_times(set(range(20, STEPS + 1, 20)), 8.0, IN_MS)[::2]) + "\n")
+    assert "E07" not in {item.id for item in explain_logs([str(log)])[0]}
