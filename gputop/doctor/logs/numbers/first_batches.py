@@ -27,6 +27,14 @@ _IN_EPOCH = re.compile(
 _TOOK = re.compile(
     r"(?i)(?<![A-Za-z])(?:took|wait(?:ed)?|data(?:_?time|_?wait)?|time|fetch|load)[ :=]{1,4}(\d{1,6}\.\d{1,6}) ?(m?s)(?![a-z])"
 )
+_SENTENCE = re.compile(
+    r"(?i)\b(?:first batch|erster batch|premier lot|primer lote)\b[^\d|]{0,20}(\d{1,6}\.\d{1,6}) ?(m?s)(?![a-z])"
+)
+_REST = re.compile(
+    r"(?i)\b(?:remaining|rest|others?|other|following|übrige\w{0,2}|restlich\w{0,2}|autres|restantes)\b\D{0,12}(\d{1,9}) "
+    r"(?:batch(?:es)?|steps?|it(?:er)?s?|lots|lotes)\b[^\d|]{0,12}(\d{1,6}\.\d{1,6}) ?(m?s)(?![a-z])"
+)
+"""Sentences about the first batch of an epoch, and about all the others."""
 
 
 class FirstBatches:
@@ -41,15 +49,30 @@ class FirstBatches:
 
     def read(self, line: Line) -> None:
         """Take the next line."""
+        if self._take_sentence(line.text):
+            return
         batch = _BATCH.search(line.rest) if _IN_EPOCH.search(line.text) else None
         took = _TOOK.search(line.rest, batch.end()) if batch is not None else None
         if batch is None or took is None or len(self._others) >= KEPT:
             return
-        at, seconds = int(batch[1]), float(took[1]) * (1e-3 if took[2].lower() == "ms" else 1.0)
+        at, seconds = int(batch[1]), _seconds(took[1], took[2])
         begins = at <= 1 and (self._last is None or at < self._last)
         (self._first if begins else self._others).append(seconds)
         self._batches = max(self._batches, at, int(batch[2] or 0))
         self._last = at
+
+    def _take_sentence(self, text: str) -> bool:
+        """Take what a sentence says of the first batch of an epoch or of all others; return whether it says it."""
+        first, rest = _SENTENCE.search(text), _REST.search(text)
+        if len(self._others) >= KEPT:
+            return True
+        if first is not None:
+            self._first.append(_seconds(first[1], first[2]))
+        if rest is not None and int(rest[1]):
+            batches = int(rest[1])
+            self._others += [_seconds(rest[2], rest[3]) / batches] * OTHERS_MIN
+            self._batches = max(self._batches, batches + 1)
+        return first is not None or rest is not None
 
     def findings(self) -> tuple[Finding, ...]:
         """Return that the first batches are late, if they are."""
@@ -81,3 +104,7 @@ class FirstBatches:
                 refuted_by="Something else stands between the beginning of the epoch and its first batch.",
             ),
         )
+
+
+def _seconds(number: str, unit: str) -> float:
+    return float(number) * (1e-3 if unit.lower() == "ms" else 1.0)

@@ -19,8 +19,9 @@ _RANK = re.compile(
 )
 _WITHIN = re.compile(
     rf"^{_LOGGER}"
-    r"(?:[\w.-]{1,40}: {1,2})?(?:\W{0,3}(?:step|iter|iteration|epoch|batch|update)\W{0,4}\d{1,9}(?:/\d{1,9})?\W{1,4})?"
-    r"rank[ _:#=]{0,2}(?P<rank>\d{1,4})\b|[\"']rank[\"']: {0,2}(?P<key>\d{1,4})\b|\[[A-Z]{4,8}\] \[rank(?P<logged>\d{1,4})\]",
+    r"(?:[\w.-]{1,40}: {1,2})?(?:\W{0,3}(?:step|iter|iteration|[eé]po\w{2,3}|batch|update)\W{0,4}\d{1,9}(?:/\d{1,9})?\W{1,4})?"
+    r"(?:rank|rang|rango)[ _:#=]{0,2}(?P<rank>\d{1,4})\b|[\"']rank[\"']: {0,2}(?P<key>\d{1,4})\b"
+    r"|\[[A-Z]{4,8}\] \[rank(?P<logged>\d{1,4})\]",
     re.IGNORECASE,
 )
 """After the step, or in a dictionary."""

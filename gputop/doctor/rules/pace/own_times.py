@@ -98,8 +98,8 @@ def stalls_by_own_times(evidence: Evidence, group: RankGroup) -> Judgement:
         return None
     run = logged.run_id(group)
     for rank in logged.ranks_of(group):
-        name = next((name for name in (*_STEP, _RATE) if name in rank.metrics), None)
-        times = _step_times(evidence, run, rank, name) if name is not None else None
+        name = next((each for each in (*_STEP, _RATE) if each in rank.metrics), "")
+        times = _step_times(evidence, run, rank, name)
         found = windows.stalls(times, STALL_FACTOR) if times is not None else None
         if found is None or len(found.steps) < STALLS_MIN or found.excess_share < STALL_SHARE:
             continue
@@ -130,7 +130,10 @@ def stalls_by_own_times(evidence: Evidence, group: RankGroup) -> Judgement:
 
 
 def _step_times(evidence: Evidence, run: str, rank: Rank, name: str) -> PointSeries | None:
-    """Return the seconds of each step, by their rate if only that is printed; None if not each step prints it."""
+    """Return the seconds of each step, by their rate if only that is printed; None if not each step prints it.
+
+    An empty name is that of no series.
+    """
     series = evidence.series(run, rank.rank, name)
     if name != _RATE:
         return series

@@ -230,3 +230,14 @@ def test_a_rank_that_does_more_than_the_others(tmp_path: Path) -> None:
     finding = found(tmp_path, lines, "F05")
     assert finding is not None
     assert finding.title == "Rank 0 does more than the others, and the others wait for rank 0"
+
+
+def test_ranks_behind_the_name_of_a_logger(tmp_path: Path) -> None:
+    lines = [
+        f"INFO:train:step {step} rank {rank} data {1.4 if rank == 2 else 0.01:.3f} fwd 0.13 bwd {0.3 if rank == 2 else 1.7:.3f}"
+        for step in range(50, 400, 50)
+        for rank in range(4)
+    ]
+    finding = found(tmp_path, lines, "F01")
+    assert finding is not None
+    assert finding.title.startswith("Rank 2 waits for its data")

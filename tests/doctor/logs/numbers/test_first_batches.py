@@ -52,3 +52,19 @@ def test_it_is_said_instead_of_the_data_it_waits_for(tmp_path: Path) -> None:
     longer: Callable[[str], list[str]] = lambda line: epochs(line, 22.0)  # noqa: E731
     assert found(tmp_path, longer(WAIT), "D06") is not None
     assert found(tmp_path, longer(WAIT), "D01") is None
+
+
+SENTENCES = [
+    "Epoche {epoch}  erster Batch nach {first:5.2f} s | übrige 32 Batches {rest:.2f} s (max 0.062) | Loss 0.7744",
+    "epoch {epoch}: starting workers ... first batch after {first:.1f} s\nepoch {epoch}: remaining 26 batches in {rest:.1f} s",
+]
+
+
+@pytest.mark.parametrize("sentence", SENTENCES)
+def test_sentences_about_the_first_batch_and_the_rest(sentence: str, tmp_path: Path) -> None:
+    finding = found(tmp_path, [sentence.format(epoch=epoch, first=9.6, rest=1.3) for epoch in range(3)], "D06")
+    assert finding is not None
+    assert finding.title == "The first batch of each epoch comes late: 9s"
+    for first, rest, number in ((9.6, 1.3, 2), (0.1, 1.3, 3), (9.6, 95.0, 3)):
+        lines = [sentence.format(epoch=epoch, first=first, rest=rest) for epoch in range(number)]
+        assert found(tmp_path, lines, "D06") is None

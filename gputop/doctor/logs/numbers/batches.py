@@ -1,0 +1,113 @@
+"""What lines print of the batches themselves: labels that are all of one class, and samples in the same order. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from gputop.doctor.findings import words
+from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.logs.numbers.line import Line
+
+LABELS_MIN, SAME_SHARE = 8, 0.9
+"""So many batches print their labels, and this share of them holds one class alone (our choice)."""
+EPOCHS_MIN, IDS_MIN = 3, 4
+"""So many epochs begin with the same samples, of which a line names at least this many (our choice)."""
+RANKS_MAX = 1024
+_LABELS = re.compile(
+    r"(?i)(?<![a-z])(?:y|labels?|targets?|classes|cls)(?:_?batch)?(?:\[[\d:]{1,9}\])?\s?[=:]?\s?(?:tensor\()?"
+    r"\[(\d{1,6}(?:,? {1,3}\d{1,6}|,\d{1,6}){3,200})[\],]"
+)
+_EPOCH = re.compile(r"(?i)(?<![a-z])(?:epoch|[ée]poque|epoche|[ée]poca|ep)\W{0,4}(\d{1,6})\b")
+_IDS = re.compile(r"(?i)(?<![a-z])(?:ids?|idx|indices|index|samples?|files?|keys|clips|items|order)(?![a-z])")
+_ID = re.compile(r"[\w./-]{0,60}\d[\w./-]{0,60}")
+
+
+class Batches:
+    """Follows the lines of one log."""
+
+    def __init__(self) -> None:
+        """Start before the first batch."""
+        self._labeled = self._alike = 0
+        self._classes: set[str] = set()
+        self._last = ""
+        self._orders: dict[int, set[str]] = {}
+        """What each rank prints of the first samples of its epochs."""
+        self._epochs: dict[int, set[int]] = {}
+        self._line: str = ""
+
+    def read(self, line: Line) -> None:
+        """Take the next line."""
+        if line.is_of_evaluation or ("[" not in line.text and line.speaker is None):
+            return
+        labels = _LABELS.search(line.text) if "[" in line.text else None
+        if labels is not None:
+            self._take_labels(line.text, re.split(r"[, ]+", labels[1].strip()))
+        elif line.speaker is not None and line.speaker.rank is not None:
+            self._take_order(line, line.speaker.rank)
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return what the batches show."""
+        found = (self._one_class(), self._same_order())
+        return tuple(item for item in found if item is not None)
+
+    def _take_labels(self, text: str, labels: list[str]) -> None:
+        self._labeled += 1
+        if len(set(labels)) == 1:
+            self._alike += 1
+            self._last = text.strip()
+            if len(self._classes) < LABELS_MIN:
+                self._classes.add(labels[0])
+
+    def _take_order(self, line: Line, rank: int) -> None:
+        """Take a line that names samples, by the epoch before them."""
+        word = _IDS.search(line.rest)
+        epoch = _EPOCH.search(line.text) if word is not None else None
+        if word is None or epoch is None or not (rank in self._orders or len(self._orders) < RANKS_MAX):
+            return
+        named = _ID.findall(line.rest, word.end())
+        if len(named) < IDS_MIN or len(set(named)) < IDS_MIN:
+            return
+        orders = self._orders.setdefault(rank, set())
+        if len(orders) < 2:
+            orders.add(" ".join(named))
+            self._epochs.setdefault(rank, set()).add(int(epoch[1]))
+            self._line = line.text.strip()
+
+    def _one_class(self) -> Finding | None:
+        """J04: a batch holds one class, the next ones another."""
+        if self._labeled < LABELS_MIN or self._alike < SAME_SHARE * self._labeled or len(self._classes) < 2:
+            return None
+        return Finding(
+            id="J04",
+            severity="warning",
+            confidence="likely",
+            title="Each batch holds the samples of one class alone: the data is not shuffled",
+            evidence=(
+                Fact(f"so in {self._alike} of {self._labeled} batches that print their labels", self._alike, "log"),
+                Fact(self._last[:200], None, "log"),
+            ),
+            cause="The samples are read in the order of their classes. The model learns each class in turn and forgets the "
+            "others: the loss falls within a class and jumps at the next.",
+            fix="DataLoader(..., shuffle=True)  # with several ranks: DistributedSampler, and set_epoch in each epoch",
+            refuted_by="The batches are meant to hold one class, and the loss compares batches.",
+        )
+
+    def _same_order(self) -> Finding | None:
+        """C06: each rank begins each of its epochs with the same samples."""
+        epochs = min((len(item) for item in self._epochs.values()), default=0)
+        if len(self._orders) < 2 or epochs < EPOCHS_MIN or any(len(orders) > 1 for orders in self._orders.values()):
+            return None
+        return Finding(
+            id="C06",
+            severity="warning",
+            confidence="likely",
+            title="Each epoch has the same order: its first samples are the same on each rank",
+            evidence=(
+                Fact(f"so in {words.count(epochs, 'epoch')}, on {words.count(len(self._orders), 'rank')}", epochs, "log"),
+                Fact(self._line[:200], None, "log"),
+            ),
+            cause="DistributedSampler shuffles by its seed and its epoch. Without set_epoch, each rank sees its samples in the "
+            "same order in every epoch.",
+            fix="for epoch in range(epochs):\n    loader.sampler.set_epoch(epoch)",
+            refuted_by="The order is meant to stay, or these are the samples of an evaluation.",
+        )

@@ -1,0 +1,68 @@
+"""Checksums or norms of the weights that each rank prints: they differ if nothing averages the gradients. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from gputop.doctor.findings import words
+from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.logs.numbers.line import Line
+
+TURNS_MIN = 2
+"""In at least this many epochs or steps, all ranks print it and no two agree (our choice)."""
+TURNS_MAX, RANKS_MAX = 4096, 1024
+_CHECKSUM = re.compile(
+    r"(?i)\b(?:param(?:eter)?s?|weights?|model)[ _-]?(?:check ?sum|sum|norm|l2|hash|md5|digest|fingerprint)[ :=]{1,3}"
+    r"([0-9a-f]{6,64}\b|-?\d{1,12}\.\d{1,12})"
+)
+_TURN = re.compile(r"(?i)(?<![a-z])(?:epoch|step|iter(?:ation)?|it|ep)\W{0,4}(\d{1,9})\b")
+_SHARDED = re.compile(r"(?i)fsdp|shard(?:ed|ing)\b|zero.?3|tensor.?parallel|pipeline.?parallel|\bt(?:ensor)?p[ _=:]{1,3}[2-9]")
+
+
+class Checksums:
+    """Follows the lines of one log."""
+
+    def __init__(self) -> None:
+        """Start before the first line."""
+        self._is_sharded = False
+        self._turns: dict[int, dict[int, str]] = {}
+        """What each rank printed, by the epoch or step."""
+        self._ranks: set[int] = set()
+
+    def read(self, line: Line) -> None:
+        """Take the next line."""
+        self._is_sharded = self._is_sharded or _SHARDED.search(line.text) is not None
+        speaker = line.speaker
+        if speaker is None or speaker.rank is None or not speaker.is_named:
+            return
+        printed = _CHECKSUM.search(speaker.rest)
+        turn = _TURN.search(speaker.rest) if printed is not None else None
+        if printed is None or turn is None or not (speaker.rank in self._ranks or len(self._ranks) < RANKS_MAX):
+            return
+        self._ranks.add(speaker.rank)
+        if int(turn[1]) in self._turns or len(self._turns) < TURNS_MAX:
+            self._turns.setdefault(int(turn[1]), {})[speaker.rank] = printed[1]
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return that the weights of the ranks are not the same, if so."""
+        whole = [each for each in self._turns.values() if len(each) == len(self._ranks)]
+        apart = [each for each in whole if len(set(each.values())) == len(each)]
+        if self._is_sharded or len(self._ranks) < 2 or len(apart) < max(TURNS_MIN, len(whole)):
+            return ()
+        newest = apart[-1]
+        return (
+            Finding(
+                id="C03",
+                severity="error",
+                confidence="likely",
+                title=f"The weights of {words.count(len(newest), 'rank')} differ: nothing averages their gradients",
+                evidence=(
+                    *(Fact(f"rank {rank}: {newest[rank]}", newest[rank], "log") for rank in sorted(newest)[:4]),
+                    Fact(f"so in {words.count(len(apart), 'report')}, all there are", len(apart), "log"),
+                ),
+                cause="Each rank trains a model of its own on its part of the data. The one that is saved has seen no more "
+                "than one GPU would have in this time.",
+                fix="model = DistributedDataParallel(model, device_ids=[local_rank])  # and call it, not model.module",
+                refuted_by="The ranks hold different parts of one model, or are averaged only from time to time.",
+            ),
+        )

@@ -1,0 +1,144 @@
+"""What a table of torch.profiler says, which people print with ``key_averages().table()``. Pure.
+
+Its columns are those of torch 1.8 to 2.13, torch/autograd/profiler_util.py (_build_table).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from gputop.doctor.findings.finding import Confidence, Fact, Finding
+from gputop.doctor.logs.numbers.line import Line
+
+POSSIBLE, LIKELY = 0.2, 0.35
+"""A wait takes at least this share of the processor's time, or a copy of the GPU's (our choice)."""
+CALLS_MIN = 10
+"""The profiler itself waits for the GPU once or twice."""
+_HEADING = "# of calls"
+_ROW = re.compile(
+    r"^\s{0,200}(?P<name>\S.{0,150}?)\s{2,60}(?P<own>\d{1,3}\.\d\d)%\s{1,30}\S{1,20}\s{1,30}(?P<total>\d{1,3}\.\d\d)%"
+    r"(?P<rest>(?:\s{1,30}[\w.%-]{1,20}){1,30})\s{1,30}(?P<calls>\d{1,12})\s{0,10}$"
+)
+_SHARE = re.compile(r"(\d{1,3}\.\d\d)%")
+
+
+class _Row(NamedTuple):
+    """A row: shares of the processor's time, without and with what it calls, the share of the GPU's, and the calls."""
+
+    own: float
+    total: float
+    gpu: float
+    calls: int
+
+
+class _Kind(NamedTuple):
+    """What a row may say: its id, which rows, which of their shares, and the sentences."""
+
+    id: str
+    rows: re.Pattern[str]
+    share: str
+    title: str
+    cause: str
+    fix: str
+    refuted_by: str
+
+
+class ProfileTables:
+    """Follows the lines of one log."""
+
+    def __init__(self) -> None:
+        """Start before the first table."""
+        self._is_inside = False
+        self._rows: dict[str, _Row] = {}
+        """The rows of the kinds below; those of later tables replace earlier ones."""
+
+    def read(self, line: Line) -> None:
+        """Take the next line."""
+        if "%" not in line.text and not self._is_inside:
+            return
+        if _HEADING in line.lower and "self cpu %" in line.lower:
+            self._is_inside = True
+            return
+        row = _ROW.match(line.text) if self._is_inside else None
+        if row is None:
+            self._is_inside = self._is_inside and (not line.text.strip() or line.text.strip().startswith("-"))
+            return
+        name = row["name"]
+        if any(kind.rows.search(name) for kind in _KINDS):
+            shares = _SHARE.findall(row["rest"])
+            gpu = float(shares[0]) / 100 if shares else 0.0
+            self._rows[name] = _Row(float(row["own"]) / 100, float(row["total"]) / 100, gpu, int(row["calls"]))
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return what takes most of the time, if it is one of the kinds."""
+        found = ((self._share(kind), kind) for kind in _KINDS)
+        (share, name), kind = max(found, key=lambda item: item[0][0])
+        if share < POSSIBLE:
+            return ()
+        sure: Confidence = "likely" if share >= LIKELY else "possible"
+        whose = "the GPU's" if kind.share == "gpu" else "the processor's"
+        return (
+            Finding(
+                id=kind.id,
+                severity="warning",
+                confidence=sure,
+                title=f"{kind.title}: {share:.0%} of {whose} time in a profile",
+                evidence=(Fact(f"{name}: {self._rows[name].calls} calls", self._rows[name].calls, "log"),),
+                cause=kind.cause,
+                fix=kind.fix,
+                refuted_by=kind.refuted_by,
+            ),
+        )
+
+    def _share(self, kind: _Kind) -> tuple[float, str]:
+        rows = [(name, row) for name, row in self._rows.items() if kind.rows.search(name) and row.calls >= CALLS_MIN]
+        if kind.id == "E01" and not any(_READS.search(name) for name, _ in rows):
+            return 0.0, ""
+        return max(((float(getattr(row, kind.share)), name) for name, row in rows), default=(0.0, ""))
+
+
+_READS = re.compile(r"^aten::(?:item|_local_scalar_dense|nonzero|is_nonzero)$")
+_KINDS = (
+    _Kind(
+        "E01",
+        re.compile(rf"^cuda(?:Stream|Device|Event)Synchronize$|{_READS.pattern}"),
+        "own",
+        "The loop waits for the GPU in every step",
+        "The script reads single values from the GPU: .item(), float(loss), if tensor:, print, nonzero or a mask as an index. "
+        "Each read waits until the GPU has done all that was queued, and the GPU then waits for new work.",
+        "total += loss.detach()  # add up on the GPU, and read once every 100 steps\n"
+        "torch.cuda.set_sync_debug_mode('warn')  # names each line that waits",
+        "The profile holds an evaluation, or the wait is the only one of the step.",
+    ),
+    _Kind(
+        "D01",
+        re.compile(r"DataLoader.{0,60}__next__"),
+        "total",
+        "The run waits for data",
+        "Batches arrive more slowly than the GPU uses them: too few loader workers, slow decoding, or a slow disk.",
+        "DataLoader(..., num_workers=8, pin_memory=True, persistent_workers=True, prefetch_factor=4)\n"
+        "gputop run -- ...  # shows whether workers, disk or cores are the reason",
+        "The profile began with the loader's first batches.",
+    ),
+    _Kind(
+        "D05",
+        re.compile(r"^Memcpy HtoD"),
+        "gpu",
+        "Copies to the GPU take long",
+        "Pageable memory is copied in two steps, and the GPU waits for it.",
+        "DataLoader(..., pin_memory=True)\nbatch = batch.to(device, non_blocking=True)",
+        "The copies run beside the GPU's work, in another stream.",
+    ),
+    _Kind(
+        "E06",
+        re.compile(r"^nccl(?:Dev)?Kernel|^nccl:"),
+        "gpu",
+        "Communication takes much of the step",
+        "The ranks exchange more than the path between them can pass on while they compute. Or they wait there for one that is "
+        "late: compare the parts of all ranks.",
+        "# more work per exchange: a larger batch, or several backward passes\n"
+        "NCCL_DEBUG=INFO  # NET/Socket: without InfiniBand; choose the interface with NCCL_SOCKET_IFNAME",
+        "It runs beside the GPU's own work, or one rank is late and the others wait for it.",
+    ),
+)

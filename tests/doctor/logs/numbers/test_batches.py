@@ -1,0 +1,78 @@
+"""Batches by what lines print of them: labels of one class, and the first samples of each epoch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.doctor.logs.numbers.logs import found
+
+LABELS = [
+    "ep 0 step {0:3d}/393 loss 2.31 acc 0.5 y[:8]=[{1}] 0.17s",
+    "step {0} labels: tensor([{1}], device='cuda:0') loss 0.21",
+]
+
+
+def batches(line: str, classes: list[list[int]]) -> list[str]:
+    return [line.format(at, ", ".join(map(str, labels))) for at, labels in enumerate(classes)]
+
+
+ONE_CLASS = [[at // 3] * 8 for at in range(12)]
+
+
+@pytest.mark.parametrize("line", LABELS)
+def test_batches_of_one_class_each(line: str, tmp_path: Path) -> None:
+    finding = found(tmp_path, batches(line, ONE_CLASS), "J04")
+    assert finding is not None
+    assert finding.title == "Each batch holds the samples of one class alone: the data is not shuffled"
+    assert finding.evidence[0].text == "so in 12 of 12 batches that print their labels"
+
+
+@pytest.mark.parametrize(
+    "classes",
+    {
+        "shuffled": [[(at + place * 3) % 5 for place in range(8)] for at in range(12)],
+        "few batches": ONE_CLASS[:7],
+        "some batches": ONE_CLASS[:6] + [[0, 1, 2, 3]] * 6,
+        "a set of one class": [[0] * 8] * 12,
+    }.values(),
+)
+def test_other_batches_are_shuffled(classes: list[list[int]], tmp_path: Path) -> None:
+    for line in LABELS:
+        assert found(tmp_path, batches(line, classes), "J04") is None
+
+
+def test_labels_of_an_evaluation_may_be_in_order(tmp_path: Path) -> None:
+    assert found(tmp_path, ["val: " + line for line in batches(LABELS[0], ONE_CLASS)], "J04") is None
+
+
+ORDERS = [
+    "[rank {rank}] epoch {epoch} first ids: {ids}",
+    "époque {epoch:2d} rang {rank} premiers ids: {ids}",
+    "rank {rank}: epoch {epoch} indices [{ids}]",
+]
+
+
+def orders(line: str, epochs: int, moves: int = 0, ranks: int = 2, ids: int = 6) -> list[str]:
+    return [
+        line.format(rank=rank, epoch=epoch, ids=" ".join(f"a{100 * rank + 7 * at + moves * epoch}" for at in range(ids)))
+        for epoch in range(epochs)
+        for rank in range(ranks)
+    ]
+
+
+@pytest.mark.parametrize("line", ORDERS)
+def test_epochs_that_begin_with_the_same_samples(line: str, tmp_path: Path) -> None:
+    finding = found(tmp_path, orders(line, 4), "C06")
+    assert finding is not None
+    assert finding.title == "Each epoch has the same order: its first samples are the same on each rank"
+    assert finding.evidence[0].text == "so in 4 epochs, on 2 ranks"
+    assert found(tmp_path, orders(line, 2), "C06") is None
+    assert found(tmp_path, orders(line, 4, moves=1), "C06") is None
+    assert found(tmp_path, orders(line, 4, ranks=1), "C06") is None
+    assert found(tmp_path, orders(line, 4, ids=3), "C06") is None
+
+
+def test_what_is_evaluated_may_keep_its_order(tmp_path: Path) -> None:
+    assert found(tmp_path, orders("[rank {rank}] val: epoch {epoch} first ids: {ids}", 4), "C06") is None

@@ -1,0 +1,75 @@
+"""Tables of torch.profiler in a log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.doctor.logs.numbers.logs import found
+
+HEADING = (
+    "                Name    Self CPU %      Self CPU   CPU total %     CPU total  CPU time avg     Self CUDA   Self CUDA %    "
+    "CUDA total  CUDA time avg    # of Calls  "
+)
+RULE = "-" * 55 + "  " + "------------  " * 10
+
+
+def row(name: str, own: float = 1.0, total: float = 2.0, gpu: float = 0.0, calls: int = 400) -> str:
+    return (
+        f"{name:>55}  {own:10.2f}%      12.300ms  {total:10.2f}%       1.352s     456.892us      20.000ms  {gpu:10.2f}%      "
+        f"20.000ms       2.098us  {calls:12d}  "
+    )
+
+
+def table(*rows: str) -> list[str]:
+    return [RULE, HEADING, RULE, *rows, row("aten::mm", 1.4, 2.4, 27.4), RULE, "Self CPU time total: 2.914s"]
+
+
+WAITS = row("cudaStreamSynchronize", 44.0, 44.0, calls=3720)
+READS = row("aten::item", 0.2, 46.4, calls=2960)
+LOADS = row("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 61.0, 63.2, calls=40)
+
+
+@pytest.mark.parametrize(
+    ("rows", "id_", "title"),
+    [
+        ((WAITS, READS), "E01", "The loop waits for the GPU in every step: 44% of the processor's time in a profile"),
+        ((LOADS, READS), "D01", "The run waits for data: 63% of the processor's time in a profile"),
+        (
+            (row("Memcpy HtoD (Pageable -> Device)", gpu=38.0),),
+            "D05",
+            "Copies to the GPU take long: 38% of the GPU's time in a ",
+        ),
+        (
+            (row("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclD...", gpu=52.0),),
+            "E06",
+            "Communication takes much of the step: 52%",
+        ),
+    ],
+)
+def test_what_takes_the_time(rows: tuple[str, ...], id_: str, title: str, tmp_path: Path) -> None:
+    finding = found(tmp_path, table(*rows), id_)
+    assert finding is not None
+    assert finding.title.startswith(title)
+    assert finding.confidence == "likely"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    {
+        "the profiler's own wait": table(row("cudaDeviceSynchronize", 70.0, 70.0, calls=2)),
+        "a wait without a read": table(WAITS),
+        "a small share": table(row("cudaStreamSynchronize", 8.0, 8.0), READS),
+        "no table": [WAITS, READS, LOADS],
+        "after the table": [*table(), "Training goes on", WAITS, READS],
+    }.values(),
+)
+def test_what_is_in_order(lines: list[str], tmp_path: Path) -> None:
+    assert all(found(tmp_path, lines, id_) is None for id_ in ("E01", "D01", "D05", "E06"))
+
+
+def test_a_smaller_share_is_only_possible(tmp_path: Path) -> None:
+    finding = found(tmp_path, table(row("cudaStreamSynchronize", 25.0, 25.0), READS), "E01")
+    assert finding is not None
+    assert finding.confidence == "possible"
