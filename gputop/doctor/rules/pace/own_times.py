@@ -129,7 +129,7 @@ def stalls_by_own_times(evidence: Evidence, group: RankGroup) -> Judgement:
     return None
 
 
-def _step_times(evidence: Evidence, run: str, rank: Rank, name: str) -> PointSeries | None:
+def _step_times(evidence: Evidence, run: str | None, rank: Rank, name: str) -> PointSeries | None:
     """Return the seconds of each step, by their rate if only that is printed; None if not each step prints it.
 
     An empty name is that of no series.
