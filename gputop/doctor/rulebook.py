@@ -16,13 +16,19 @@ from typing import Any
 
 from gputop.doctor import textbook
 from gputop.doctor.findings import words
+from gputop.doctor.logs.numbers.batches import EPOCHS_MIN as SAME_EPOCHS
+from gputop.doctor.logs.numbers.batches import LABELS_MIN
 from gputop.doctor.logs.numbers.first_batches import EPOCHS_MIN, TIMES
 from gputop.doctor.logs.numbers.growing_memory import GROWN, VALUES_MIN
 from gputop.doctor.logs.numbers.one_is_late import DATA_SHARE, DATA_TIMES, WAIT_SHARE, WORK_SHARE, WORK_TIMES
 from gputop.doctor.logs.numbers.parts import LINES_MIN
 from gputop.doctor.logs.numbers.pauses import EVALUATION_SHARE, LONGER, PAUSES_MIN, SHARE
+from gputop.doctor.logs.numbers.profile_tables import LIKELY as PROFILED_LIKELY
+from gputop.doctor.logs.numbers.profile_tables import POSSIBLE as PROFILED
+from gputop.doctor.logs.numbers.smi_rows import ROWS_MIN
 from gputop.doctor.logs.numbers.stands_still import SPAN_S
 from gputop.doctor.logs.numbers.stated import LINES_MIN as STATED_MIN
+from gputop.doctor.logs.numbers.stated_places import TAKEN_SHARE
 from gputop.doctor.logs.numbers.step_parts import SHARES
 from gputop.doctor.rules import BY_ID, HIDES, IDS, RULES
 from gputop.doctor.rules.support.rule import EVERYTHING, Rule, needs_tracking
@@ -72,6 +78,14 @@ _LOGS = f"""\
   0 ([C06](#c06)), {STATED_MIN} times.
 - One process that says it is alone where several GPUs are listed, or a table with one busy GPU ([A01](#a01)); several tasks
   that each say so ([A18](#a18)).
+- {LABELS_MIN} or more batches whose printed labels are all of one class, another one each time ([J04](#j04)); the same first
+  samples on each rank in {SAME_EPOCHS} or more epochs ([C06](#c06)).
+- Checksums or norms of the weights that never agree between ranks, unless a line speaks of shards ([C03](#c03)).
+- A table of torch.profiler in which waits of the CPU that read values ([E01](#e01)), the loader ([D01](#d01)), copies to the
+  GPU ([D05](#d05)) or NCCL ([E06](#e06)) take {PROFILED:.0%} or more; likely from {PROFILED_LIKELY:.0%}.
+- {ROWS_MIN} or more rows of `nvidia-smi --query-gpu` that say thermal slowdown of a GPU ([I01](#i01)).
+- Only possible: a printed map of layers over several GPUs ([A10](#a10)), ranks of Lightning that each see more GPUs than there
+  are ranks ([A02](#a02)), {TAKEN_SHARE:.0%} less free memory on one GPU than on the others at the start ([H03](#h03)).
 These limits are our choice."""
 _HEAD = """\
 # Rules of the doctor
