@@ -10,6 +10,8 @@ from gputop.doctor.logs.numbers.line import Line
 
 LABELS_MIN, SAME_SHARE = 8, 0.9
 """So many batches print their labels, and this share of them holds one class alone (our choice)."""
+TURNS_SHARE = 0.25
+"""Two classes do not take turns more often than in this share of the batches (our choice)."""
 EPOCHS_MIN, IDS_MIN = 3, 4
 """So many epochs begin with the same samples, of which a line names at least this many (our choice)."""
 RANKS_MAX = 1024
@@ -17,9 +19,13 @@ _LABELS = re.compile(
     r"(?i)(?<![a-z])(?:y|labels?|targets?|classes|cls)(?:_?batch)?(?:\[[\d:]{1,9}\])?\s?[=:]?\s?(?:tensor\()?"
     r"\[(\d{1,6}(?:,? {1,3}\d{1,6}|,\d{1,6}){3,200})[\],]"
 )
-_EPOCH = re.compile(r"(?i)(?<![a-z])(?:epoch|[ée]poque|epoche|[ée]poca|ep)\W{0,4}(\d{1,6})\b")
-_IDS = re.compile(r"(?i)(?<![a-z])(?:ids?|idx|indices|index|samples?|files?|keys|clips|items|order)(?![a-z])")
-_ID = re.compile(r"[\w./-]{0,60}\d[\w./-]{0,60}")
+_EPOCH = re.compile(r"(?i)(?<![a-z])(?:epoche?|[ée]poque|[ée]poca)\W{0,4}(\d{1,6})\b")
+_EPOCHS = ("poch", "poque", "poca")
+_IDS = re.compile(
+    r"(?i)(?<![a-z])(?:ids?|idx|indices|index|samples?)(?![a-z])[\s:=\[(]{1,4}"
+    rf"((?:[\w./-]{{0,40}}\d[\w./-]{{0,40}}[ ,]{{1,3}}){{{IDS_MIN - 1},100}}[\w./-]{{0,40}}\d[\w./-]{{0,40}})"
+)
+"""Samples one after the other. Files are no samples: those of a rank may stay."""
 
 
 class Batches:
@@ -29,6 +35,8 @@ class Batches:
         """Start before the first batch."""
         self._labeled = self._alike = 0
         self._classes: set[str] = set()
+        self._changes, self._class = 0, ""
+        """How often the class has changed, and the last one."""
         self._last = ""
         self._orders: dict[int, set[str]] = {}
         """What each rank prints of the first samples of its epochs."""
@@ -55,17 +63,19 @@ class Batches:
         if len(set(labels)) == 1:
             self._alike += 1
             self._last = text.strip()
+            self._changes += labels[0] != self._class
+            self._class = labels[0]
             if len(self._classes) < LABELS_MIN:
                 self._classes.add(labels[0])
 
     def _take_order(self, line: Line, rank: int) -> None:
         """Take a line that names samples, by the epoch before them."""
-        word = _IDS.search(line.rest)
-        epoch = _EPOCH.search(line.text) if word is not None else None
+        epoch = _EPOCH.search(line.text) if any(word in line.lower for word in _EPOCHS) else None
+        word = _IDS.search(line.rest) if epoch is not None else None
         if word is None or epoch is None or not (rank in self._orders or len(self._orders) < RANKS_MAX):
             return
-        named = _ID.findall(line.rest, word.end())
-        if len(named) < IDS_MIN or len(set(named)) < IDS_MIN:
+        named = re.split(r"[ ,]+", word[1])
+        if len(set(named)) < IDS_MIN:
             return
         orders = self._orders.setdefault(rank, set())
         if len(orders) < 2:
@@ -77,6 +87,8 @@ class Batches:
         """J04: a batch holds one class, the next ones another."""
         if self._labeled < LABELS_MIN or self._alike < SAME_SHARE * self._labeled or len(self._classes) < 2:
             return None
+        if len(self._classes) == 2 and self._changes > TURNS_SHARE * self._labeled:
+            return None  # real and generated samples in turn
         return Finding(
             id="J04",
             severity="warning",

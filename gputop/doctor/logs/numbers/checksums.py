@@ -12,11 +12,13 @@ TURNS_MIN = 2
 """In at least this many epochs or steps, all ranks print it and no two agree (our choice)."""
 TURNS_MAX, RANKS_MAX = 4096, 1024
 _CHECKSUM = re.compile(
-    r"(?i)\b(?:param(?:eter)?s?|weights?|model)[ _-]?(?:check ?sum|sum|norm|l2|hash|md5|digest|fingerprint)[ :=]{1,3}"
+    r"(?i)\b(?:param(?:eter)?s?[ _-]?sum|(?:param(?:eter)?s?|weights?|model)[ _-]?"
+    r"(?:check ?sum|norm|l2|hash|md5|digest|fingerprint))[ :=]{1,3}"
     r"([0-9a-f]{6,64}\b|-?\d{1,12}\.\d{1,12})"
 )
 _TURN = re.compile(r"(?i)(?<![a-z])(?:epoch|step|iter(?:ation)?|it|ep)\W{0,4}(\d{1,9})\b")
-_SHARDED = re.compile(r"(?i)fsdp|shard(?:ed|ing)\b|zero.?3|tensor.?parallel|pipeline.?parallel|\bt(?:ensor)?p[ _=:]{1,3}[2-9]")
+_WORDS = ("param", "weight", "model")
+_SHARDED = ("fsdp", "sharded", "sharding", "zero3", "zero-3", "tensor parallel", "tensor_parallel", "pipeline")
 
 
 class Checksums:
@@ -31,9 +33,9 @@ class Checksums:
 
     def read(self, line: Line) -> None:
         """Take the next line."""
-        self._is_sharded = self._is_sharded or _SHARDED.search(line.text) is not None
+        self._is_sharded = self._is_sharded or any(word in line.lower for word in _SHARDED)
         speaker = line.speaker
-        if speaker is None or speaker.rank is None or not speaker.is_named:
+        if speaker is None or speaker.rank is None or not speaker.is_named or not any(word in line.lower for word in _WORDS):
             return
         printed = _CHECKSUM.search(speaker.rest)
         turn = _TURN.search(speaker.rest) if printed is not None else None

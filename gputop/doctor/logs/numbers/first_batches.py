@@ -30,6 +30,7 @@ _TOOK = re.compile(
 _SENTENCE = re.compile(
     r"(?i)\b(?:first batch|erster batch|premier lot|primer lote)\b[^\d|]{0,20}(\d{1,6}\.\d{1,6}) ?(m?s)(?![a-z])"
 )
+_FIRST = ("first batch", "erster batch", "premier lot", "primer lote")
 _REST = re.compile(
     r"(?i)\b(?:remaining|rest|others?|other|following|übrige\w{0,2}|restlich\w{0,2}|autres|restantes)\b\D{0,12}(\d{1,9}) "
     r"(?:batch(?:es)?|steps?|it(?:er)?s?|lots|lotes)\b[^\d|]{0,12}(\d{1,6}\.\d{1,6}) ?(m?s)(?![a-z])"
@@ -49,7 +50,7 @@ class FirstBatches:
 
     def read(self, line: Line) -> None:
         """Take the next line."""
-        if self._take_sentence(line.text):
+        if (self._first or any(text in line.lower for text in _FIRST)) and self._take_sentence(line.text):
             return
         batch = _BATCH.search(line.rest) if _IN_EPOCH.search(line.text) else None
         took = _TOOK.search(line.rest, batch.end()) if batch is not None else None

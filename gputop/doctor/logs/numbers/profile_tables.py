@@ -5,6 +5,7 @@ Its columns are those of torch 1.8 to 2.13, torch/autograd/profiler_util.py (_bu
 
 from __future__ import annotations
 
+import math
 import re
 from typing import NamedTuple
 
@@ -13,6 +14,11 @@ from gputop.doctor.logs.numbers.line import Line
 
 POSSIBLE, LIKELY = 0.2, 0.35
 """A wait takes at least this share of the processor's time, or a copy of the GPU's (our choice)."""
+NCCL_LIKELY = 0.7
+"""So it is for NCCL: its kernels also run beside others, and wait in them for slower ranks (our choice)."""
+BUSY = 0.8
+"""A GPU that computes for this share of the processor's time is no GPU that waits, whatever the processor waits for (our
+choice)."""
 CALLS_MIN = 10
 """The profiler itself waits for the GPU once or twice."""
 _HEADING = "# of calls"
@@ -20,6 +26,8 @@ _ROW = re.compile(
     r"^\s{0,200}(?P<name>\S.{0,150}?)\s{2,60}(?P<own>\d{1,3}\.\d\d)%\s{1,30}\S{1,20}\s{1,30}(?P<total>\d{1,3}\.\d\d)%"
     r"(?P<rest>(?:\s{1,30}[\w.%-]{1,20}){1,30})\s{1,30}(?P<calls>\d{1,12})\s{0,10}$"
 )
+_TOTAL = re.compile(r"^Self (CPU|CUDA) time total: (\d{1,9}(?:\.\d{1,6})?)(us|ms|s)\s*$")
+_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 _SHARE = re.compile(r"(\d{1,3}\.\d\d)%")
 
 
@@ -38,6 +46,7 @@ class _Kind(NamedTuple):
     id: str
     rows: re.Pattern[str]
     share: str
+    likely: float
     title: str
     cause: str
     fix: str
@@ -52,9 +61,14 @@ class ProfileTables:
         self._is_inside = False
         self._rows: dict[str, _Row] = {}
         """The rows of the kinds below; those of later tables replace earlier ones."""
+        self._totals: dict[str, float] = {}
+        """The seconds of the processor and of the GPU in the last table."""
 
     def read(self, line: Line) -> None:
         """Take the next line."""
+        if line.text.startswith("Self C") and (total := _TOTAL.match(line.text)) is not None:
+            self._totals[total[1]] = float(total[2]) * _UNITS[total[3]]
+            return
         if "%" not in line.text and not self._is_inside:
             return
         if _HEADING in line.lower and "self cpu %" in line.lower:
@@ -76,7 +90,13 @@ class ProfileTables:
         (share, name), kind = max(found, key=lambda item: item[0][0])
         if share < POSSIBLE:
             return ()
-        sure: Confidence = "likely" if share >= LIKELY else "possible"
+        cpu_s, gpu_s = self._totals.get("CPU", 0.0), self._totals.get("CUDA")
+        busy = gpu_s / cpu_s if gpu_s is not None and cpu_s > 0 else None
+        waits = kind.share != "gpu"
+        if waits and busy is not None and busy >= BUSY:
+            return ()
+        limit = kind.likely if not waits or busy is not None else math.inf
+        sure: Confidence = "likely" if share >= limit else "possible"
         whose = "the GPU's" if kind.share == "gpu" else "the processor's"
         return (
             Finding(
@@ -104,6 +124,7 @@ _KINDS = (
         "E01",
         re.compile(rf"^cuda(?:Stream|Device|Event)Synchronize$|{_READS.pattern}"),
         "own",
+        LIKELY,
         "The loop waits for the GPU in every step",
         "The script reads single values from the GPU: .item(), float(loss), if tensor:, print, nonzero or a mask as an index. "
         "Each read waits until the GPU has done all that was queued, and the GPU then waits for new work.",
@@ -115,6 +136,7 @@ _KINDS = (
         "D01",
         re.compile(r"DataLoader.{0,60}__next__"),
         "total",
+        LIKELY,
         "The run waits for data",
         "Batches arrive more slowly than the GPU uses them: too few loader workers, slow decoding, or a slow disk.",
         "DataLoader(..., num_workers=8, pin_memory=True, persistent_workers=True, prefetch_factor=4)\n"
@@ -125,6 +147,7 @@ _KINDS = (
         "D05",
         re.compile(r"^Memcpy HtoD"),
         "gpu",
+        LIKELY,
         "Copies to the GPU take long",
         "Pageable memory is copied in two steps, and the GPU waits for it.",
         "DataLoader(..., pin_memory=True)\nbatch = batch.to(device, non_blocking=True)",
@@ -134,6 +157,7 @@ _KINDS = (
         "E06",
         re.compile(r"^nccl(?:Dev)?Kernel|^nccl:"),
         "gpu",
+        NCCL_LIKELY,
         "Communication takes much of the step",
         "The ranks exchange more than the path between them can pass on while they compute. Or they wait there for one that is "
         "late: compare the parts of all ranks.",

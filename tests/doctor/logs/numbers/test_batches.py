@@ -36,6 +36,7 @@ def test_batches_of_one_class_each(line: str, tmp_path: Path) -> None:
         "few batches": ONE_CLASS[:7],
         "some batches": ONE_CLASS[:6] + [[0, 1, 2, 3]] * 6,
         "a set of one class": [[0] * 8] * 12,
+        "real and generated in turn": [[at % 2] * 8 for at in range(12)],
     }.values(),
 )
 def test_other_batches_are_shuffled(classes: list[list[int]], tmp_path: Path) -> None:
@@ -72,6 +73,14 @@ def test_epochs_that_begin_with_the_same_samples(line: str, tmp_path: Path) -> N
     assert found(tmp_path, orders(line, 4, moves=1), "C06") is None
     assert found(tmp_path, orders(line, 4, ranks=1), "C06") is None
     assert found(tmp_path, orders(line, 4, ids=3), "C06") is None
+
+
+@pytest.mark.parametrize(
+    "rest", ["samples 12500 batches 196 lr 0.1 bs 64", "files: shard-00 shard-04 shard-08 shard-12 shard-16", "ids 4 of 12"]
+)
+def test_other_numbers_that_stay(rest: str, tmp_path: Path) -> None:
+    lines = [f"[rank {rank}] epoch {epoch} {rest}" for epoch in range(5) for rank in range(2)]
+    assert found(tmp_path, lines, "C06") is None
 
 
 def test_what_is_evaluated_may_keep_its_order(tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ def test_weights_that_drift_apart(line: str, tmp_path: Path) -> None:
         "once": printed(LINES[0], apart, 1),
         "one rank": printed(LINES[0], apart, ranks=1),
         "sharded": ["FSDP: sharding strategy FULL_SHARD", *printed(LINES[0], apart)],
+        "weights of samples": printed("rank {rank} epoch {turn} loss 1.2 weight sum {value:.3f}", apart),
         "norms of gradients": printed("rank {rank} epoch {turn} grad norm {value:.5f}", apart),
     }.values(),
 )

@@ -22,8 +22,11 @@ def row(name: str, own: float = 1.0, total: float = 2.0, gpu: float = 0.0, calls
     )
 
 
-def table(*rows: str) -> list[str]:
-    return [RULE, HEADING, RULE, *rows, row("aten::mm", 1.4, 2.4, 27.4), RULE, "Self CPU time total: 2.914s"]
+TOTALS = ("Self CPU time total: 2.914s", "Self CUDA time total: 1098.200ms")
+
+
+def table(*rows: str, totals: tuple[str, ...] = TOTALS) -> list[str]:
+    return [RULE, HEADING, RULE, *rows, row("aten::mm", 1.4, 2.4, 27.4), RULE, *totals]
 
 
 WAITS = row("cudaStreamSynchronize", 44.0, 44.0, calls=3720)
@@ -42,9 +45,9 @@ LOADS = row("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 61.0,
             "Copies to the GPU take long: 38% of the GPU's time in a ",
         ),
         (
-            (row("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclD...", gpu=52.0),),
+            (row("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclD...", gpu=74.0),),
             "E06",
-            "Communication takes much of the step: 52%",
+            "Communication takes much of the step: 74%",
         ),
     ],
 )
@@ -61,6 +64,7 @@ def test_what_takes_the_time(rows: tuple[str, ...], id_: str, title: str, tmp_pa
         "the profiler's own wait": table(row("cudaDeviceSynchronize", 70.0, 70.0, calls=2)),
         "a wait without a read": table(WAITS),
         "a small share": table(row("cudaStreamSynchronize", 8.0, 8.0), READS),
+        "a GPU that always computes": table(WAITS, READS, LOADS, totals=(TOTALS[0], "Self CUDA time total: 2.612s")),
         "no table": [WAITS, READS, LOADS],
         "after the table": [*table(), "Training goes on", WAITS, READS],
     }.values(),
@@ -69,7 +73,16 @@ def test_what_is_in_order(lines: list[str], tmp_path: Path) -> None:
     assert all(found(tmp_path, lines, id_) is None for id_ in ("E01", "D01", "D05", "E06"))
 
 
-def test_a_smaller_share_is_only_possible(tmp_path: Path) -> None:
-    finding = found(tmp_path, table(row("cudaStreamSynchronize", 25.0, 25.0), READS), "E01")
+@pytest.mark.parametrize(
+    ("lines", "id_"),
+    [
+        (table(row("cudaStreamSynchronize", 25.0, 25.0), READS), "E01"),
+        (table(WAITS, READS, totals=TOTALS[:1]), "E01"),
+        (table(row("ncclDevKernel_AllReduce_Sum_f32_RING_LL", gpu=52.0)), "E06"),
+    ],
+    ids=["a smaller share", "no time of the GPU", "NCCL beside other kernels"],
+)
+def test_what_is_only_possible(lines: list[str], id_: str, tmp_path: Path) -> None:
+    finding = found(tmp_path, lines, id_)
     assert finding is not None
     assert finding.confidence == "possible"
