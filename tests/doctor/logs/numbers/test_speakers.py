@@ -24,6 +24,9 @@ from gputop.doctor.logs.numbers.speakers import Turns, speaker_of
         ("[3] step 20", 3, False),
         ("2: step 20", 2, False),
         ("narwhal[5]: 40 loss 2.4", 5, False),
+        ("INFO:train:[rank 2] step 3", 2, True),
+        ("INFO:train:step 50 rank 6 data 0.005", 6, True),
+        ("époque  3 rang 2 premiers ids", 2, True),
     ],
 )
 def test_the_number_of_a_rank(line: str, rank: int, is_named: bool) -> None:
@@ -36,6 +39,7 @@ def test_the_number_of_a_rank(line: str, rank: int, is_named: bool) -> None:
     ("line", "host"),
     [
         ("lc-203: compute 1.6 s", "lc-203"),
+        ("   hlm-n01: data 0.003 fwd 0.597", "hlm-n01"),
         ("narwhal[5]: 40 loss", "narwhal"),
         ("| gpu-17.site | a", "gpu-17.site"),
         ("[pod/asr-4/main] it 100", "asr-4"),
