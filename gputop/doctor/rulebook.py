@@ -20,11 +20,11 @@ from gputop.doctor.logs.numbers.batches import EPOCHS_MIN as SAME_EPOCHS
 from gputop.doctor.logs.numbers.batches import LABELS_MIN
 from gputop.doctor.logs.numbers.first_batches import EPOCHS_MIN, TIMES
 from gputop.doctor.logs.numbers.growing_memory import GROWN, VALUES_MIN
-from gputop.doctor.logs.numbers.one_is_late import DATA_SHARE, DATA_TIMES, WAIT_SHARE, WORK_SHARE, WORK_TIMES
 from gputop.doctor.logs.numbers.parts import LINES_MIN
 from gputop.doctor.logs.numbers.pauses import EVALUATION_SHARE, LONGER, PAUSES_MIN, SHARE
 from gputop.doctor.logs.numbers.profile_tables import LIKELY as PROFILED_LIKELY
 from gputop.doctor.logs.numbers.profile_tables import POSSIBLE as PROFILED
+from gputop.doctor.logs.numbers.ranks.one_is_late import DATA_SHARE, DATA_TIMES, WAIT_SHARE, WORK_SHARE, WORK_TIMES
 from gputop.doctor.logs.numbers.smi_rows import ROWS_MIN
 from gputop.doctor.logs.numbers.stands_still import SPAN_S
 from gputop.doctor.logs.numbers.stated import LINES_MIN as STATED_MIN

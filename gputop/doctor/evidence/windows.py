@@ -262,6 +262,12 @@ def stalls(points: PointSeries, factor: float) -> Stalls | None:
     return Stalls(tuple(point.step for point in long), statistics.median(gaps) if gaps else 0.0, excess, median, usual)
 
 
+def seconds_of(rates: PointSeries) -> PointSeries:
+    """Return the seconds of each step by its rate (in 1/s), but the first, which compiles and warms up."""
+    seconds = [1.0 / value if value > 0 else math.nan for value in rates.values]
+    return PointSeries(rates.steps[1:], rates.times[1:], seconds[1:])
+
+
 def regular(steps: Sequence[int], variation: float) -> bool:
     """Return whether the distances between steps vary by less than this share of their mean.
 

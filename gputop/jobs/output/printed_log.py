@@ -12,9 +12,7 @@ from pathlib import Path
 
 from gputop.doctor.findings.finding import Finding
 from gputop.doctor.logs.numbers.batches import Batches
-from gputop.doctor.logs.numbers.checksums import Checksums
 from gputop.doctor.logs.numbers.clock import Clock
-from gputop.doctor.logs.numbers.each_rank import EachRank
 from gputop.doctor.logs.numbers.first_batches import FirstBatches
 from gputop.doctor.logs.numbers.growing_memory import GrowingMemory
 from gputop.doctor.logs.numbers.line import Follower, Lines
@@ -22,7 +20,9 @@ from gputop.doctor.logs.numbers.not_a_number import NotANumber
 from gputop.doctor.logs.numbers.one_process import OneProcess
 from gputop.doctor.logs.numbers.pauses import Pauses
 from gputop.doctor.logs.numbers.profile_tables import ProfileTables
-from gputop.doctor.logs.numbers.rank_columns import RankColumns
+from gputop.doctor.logs.numbers.ranks.checksums import Checksums
+from gputop.doctor.logs.numbers.ranks.each_rank import EachRank
+from gputop.doctor.logs.numbers.ranks.rank_columns import RankColumns
 from gputop.doctor.logs.numbers.smi_rows import SmiRows
 from gputop.doctor.logs.numbers.stands_still import StandsStill
 from gputop.doctor.logs.numbers.stated import Stated

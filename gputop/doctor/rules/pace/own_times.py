@@ -17,7 +17,6 @@ from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
-from gputop.history.points import PointSeries
 from gputop.snapshot import Rank, is_training_loss, loss_metric
 
 SHARE = 0.3
@@ -98,9 +97,7 @@ def stalls_by_own_times(evidence: Evidence, group: RankGroup) -> Judgement:
         return None
     run = logged.run_id(group)
     for rank in logged.ranks_of(group):
-        name = next((each for each in (*_STEP, _RATE) if each in rank.metrics), "")
-        times = _step_times(evidence, run, rank, name)
-        found = windows.stalls(times, STALL_FACTOR) if times is not None else None
+        name, found = _stalls(evidence, run, rank)
         if found is None or len(found.steps) < STALLS_MIN or found.excess_share < STALL_SHARE:
             continue
         if not windows.regular(found.steps, STALL_VARIATION):
@@ -129,21 +126,17 @@ def stalls_by_own_times(evidence: Evidence, group: RankGroup) -> Judgement:
     return None
 
 
-def _step_times(evidence: Evidence, run: str | None, rank: Rank, name: str) -> PointSeries | None:
-    """Return the seconds of each step, by their rate if only that is printed; None if not each step prints it.
-
-    An empty name is that of no series.
-    """
+def _stalls(evidence: Evidence, run: str | None, rank: Rank) -> tuple[str, windows.Stalls | None]:
+    """Return the metric that holds the seconds of each step, or their rate, and the steps that stall by it."""
+    name = next((each for each in (*_STEP, _RATE) if each in rank.metrics), "")
     series = evidence.series(run, rank.rank, name)
     if name != _RATE:
-        return series
+        return name, windows.stalls(series, STALL_FACTOR)
     loss = loss_metric(rank.metrics)
     steps = evidence.series(run, rank.rank, loss).steps if loss is not None else ()
     if len(steps) != len(series) or any(after - before != 1 for before, after in itertools.pairwise(steps)):
-        return None
-    slow = [1.0 / value if value > 0 else math.nan for value in series.values]
-    # The first step compiles and warms up.
-    return PointSeries(steps[1:], series.times[1:], slow[1:])
+        return name, None  # not each step prints it
+    return name, windows.stalls(windows.seconds_of(series), STALL_FACTOR)
 
 
 def _names(rank: Rank) -> _Times | None:

@@ -46,6 +46,7 @@ _REMARKS = frozenset(
             "all_in_eval",
             "barrier_guess",
             "cache_flushes",
+            "checkpoint_no_grad",
             "cpu_build",
             "dp_gather_scalar",
             "fup_useless",
@@ -54,7 +55,7 @@ _REMARKS = frozenset(
             "no_accelerator",
             "pin_no_accel",
         ),
-        *("pl_gpu_unused", "pl_no_gpu", "pl_workers", "rdzv_address", "rnn_flat", "too_many_workers"),
+        *("pl_gpu_unused", "pl_no_gpu", "pl_workers", "rdzv_address", "rnn_flat", "tensor_cores", "too_many_workers"),
     }
 )
 """Remarks that no other rule reads without a journal: of a live run, they state what they state of its log, but are only

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from gputop.cli.doctor.logs import explain_logs
-from gputop.doctor.logs.numbers.each_rank import KEPT, LINES_MIN, EachRank
 from gputop.doctor.logs.numbers.line import Lines
+from gputop.doctor.logs.numbers.ranks.each_rank import KEPT, LINES_MIN, EachRank
 from gputop.units import count
 from tests.doctor.logs.numbers.logs import found
 

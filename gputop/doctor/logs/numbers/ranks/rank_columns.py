@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from gputop import units
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.logs.numbers.line import Line
-from gputop.doctor.logs.numbers.one_is_late import WORK_TIMES
-from gputop.doctor.logs.numbers.rank_losses import one_grows
+from gputop.doctor.logs.numbers.ranks.one_is_late import WORK_TIMES
+from gputop.doctor.logs.numbers.ranks.rank_losses import one_grows
 from gputop.doctor.logs.numbers.texts import COMPUTES_LONGER
 
 ROWS_MIN, KEPT = 8, 10_000

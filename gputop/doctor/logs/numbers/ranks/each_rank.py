@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.logs.numbers.line import Line
-from gputop.doctor.logs.numbers.one_is_late import one_is_late
 from gputop.doctor.logs.numbers.parts import LINES_MIN
-from gputop.doctor.logs.numbers.rank_losses import one_grows
+from gputop.doctor.logs.numbers.ranks.one_is_late import one_is_late
+from gputop.doctor.logs.numbers.ranks.rank_losses import one_grows
 from gputop.doctor.logs.numbers.speakers import Turns
 from gputop.units import count
 
