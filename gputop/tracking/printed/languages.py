@@ -16,7 +16,7 @@ _CLEAR: Sequence[tuple[str, str]] = (
         "val loss",
         rf"{_LOSS}{_OF}val(?:id\w{{0,12}})?|{_LOSS}{_OF}валидации|validierungsverlust|验证{_LOSS}|検証{_LOSS}|검증 ?{_LOSS}",
     ),
-    ("train loss", rf"{_LOSS}{_OF}(?:entra?[iî]n\w{{0,10}}|entrenamiento|trein\w{{0,10}}|addestramento|train|обучения)"),
+    ("train loss", rf"{_LOSS}{_OF}(?:entra?[iî]n\w{{0,10}}|entrenamiento|entr?|trein\w{{0,10}}|addestramento|train|обучения)"),
     ("train loss", rf"trainings?verlust|训练{_LOSS}|訓練{_LOSS}|学習{_LOSS}|훈련 ?{_LOSS}"),
     ("loss", _LOSS),
     (

@@ -178,6 +178,7 @@ def _heading(line: str) -> list[str]:
     if not with_memory and not ANY_MEASURED.search(line):
         return []
     cells = [cell for cell in map(str.strip, _GAP.split(_BAR_AT_END.sub("", line).strip())) if cell]
+    cells = [name for cell in cells for name in _single_names(cell)]
     cells[:2] = [_SHORT_COUNTERS.get(cell, cell) for cell in cells[:2]]
     form = _NAME if "," in line else _WORDS
     if len(cells) < 2 or not all(map(form.fullmatch, cells)):
@@ -189,3 +190,9 @@ def _heading(line: str) -> list[str]:
     # Between bars, people also print results: a row for each model or class.
     enough = counted or (len(names) > _COLUMNS_LEAST and not line.lstrip().startswith("|"))
     return names if enough and any(map(is_listed, names)) else []
+
+
+def _single_names(cell: str) -> list[str]:
+    """Return the names in a cell: a narrow column has one blank before the next, as in "tr_loss tr_acc"."""
+    words = cell.split(" ")
+    return words if len(words) > 1 and all("_" in word and is_listed(word) for word in words) else [cell]

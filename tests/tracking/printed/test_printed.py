@@ -414,6 +414,12 @@ def test_the_time_of_an_epoch_in_a_table_is_no_pace_of_its_steps() -> None:
         assert tables.pace == {}
 
 
+def test_a_heading_whose_names_have_one_blank_between_them() -> None:
+    assert read("ep  lr        tr_loss tr_acc  va_loss va_acc  sec\n01  9.98e-04  1.1956  0.4696  2.1073  0.2078  38.3\n") == [
+        (1, {"lr": 9.98e-4, "train_loss": 1.1956, "train_acc": 0.4696, "val_loss": 2.1073, "val_acc": 0.2078, "epoch": 1})
+    ]
+
+
 def test_the_results_of_an_evaluation_stand_below_its_name() -> None:
     assert read(RESULTS) == [
         (1, {"train_loss": 2.7027, "epoch": 33}),

@@ -16,7 +16,7 @@ _WORDS = ("process", "distributed", "world", "parallel", "device_map", "n_gpu", 
 _ALONE = re.compile(
     r"(?i)\bsingle process on 1 (?:GPU|device)|\bnot using distributed mode\b|"
     r"\bdistributed environment: (?:NO|DistributedType\.NO)\b|"
-    r"\bworld[_ ]size\W{1,4}1\b|\bnum(?:ber)?(?: of)? processes\W{1,3}1\b|\bdistributed ?= ?False\b"
+    r"\bworld[_ ]size\W{1,4}1\b|\bnum(?:ber)?(?: of)? processes\W{1,3}1\b|\bdistributed(?: training)?(?: ?= ?|: )False\b"
 )
 _LISTED = re.compile(r"^GPU (?P<number>\d{1,3}): \S.{0,80}\(UUID: ")
 _ROW = re.compile(

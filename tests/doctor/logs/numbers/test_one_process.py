@@ -17,7 +17,13 @@ TABLE = [
 
 
 @pytest.mark.parametrize(
-    "statement", ["Not using distributed mode", "Distributed environment: NO", "world_size=1, distributed=False"]
+    "statement",
+    [
+        "Not using distributed mode",
+        "Distributed environment: NO",
+        "world_size=1, distributed=False",
+        "distributed training: False",
+    ],
 )
 def test_one_process_on_a_machine_with_several_gpus(statement: str, tmp_path: Path) -> None:
     finding = found(tmp_path, [*LISTED, statement, *TRAINS], "A01")
