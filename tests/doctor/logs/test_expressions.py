@@ -9,19 +9,23 @@ import pytest
 from gputop.doctor.logs import after, error_lines, heads, json_lines, launcher, leads, lines, pieces, scan, tracebacks, trouble
 from gputop.doctor.logs.meaning import explain, first_failure, habits
 from gputop.doctor.logs.numbers import (
+    batches,
     clock,
-    each_rank,
     first_batches,
     growing_memory,
+    line,
     not_a_number,
     one_process,
     parts,
     pauses,
-    rank_columns,
+    profile_tables,
     speakers,
     stands_still,
     stated,
+    stated_places,
+    step_parts,
 )
+from gputop.doctor.logs.numbers.ranks import checksums, each_rank, rank_columns
 from gputop.doctor.logs.patterns.table import PATTERNS
 from gputop.jobs.output import printed_log
 from tests.doctor.logs.backtracking import quadratic
@@ -45,8 +49,8 @@ SEARCHED = [
             tracebacks,
             trouble,
         ),
-        *(clock, each_rank, first_batches, growing_memory, not_a_number, one_process),
-        *(parts, pauses, rank_columns, speakers, stands_still, stated),
+        *(batches, checksums, clock, each_rank, first_batches, growing_memory, line, not_a_number, one_process),
+        *(parts, pauses, profile_tables, rank_columns, speakers, stands_still, stated, stated_places, step_parts),
         printed_log,
     )
     for name in vars(module)

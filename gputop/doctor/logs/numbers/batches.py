@@ -23,7 +23,7 @@ _EPOCH = re.compile(r"(?i)(?<![a-z])(?:epoche?|[ée]poque|[ée]poca)\W{0,4}(\d{1
 _EPOCHS = ("poch", "poque", "poca")
 _IDS = re.compile(
     r"(?i)(?<![a-z])(?:ids?|idx|indices|index|samples?)(?![a-z])[\s:=\[(]{1,4}"
-    rf"((?:[\w./-]{{0,40}}\d[\w./-]{{0,40}}[ ,]{{1,3}}){{{IDS_MIN - 1},100}}[\w./-]{{0,40}}\d[\w./-]{{0,40}})"
+    rf"((?:[A-Za-z_./-]{{0,40}}\d[\w./-]{{0,40}}[ ,]{{1,3}}){{{IDS_MIN - 1},100}}[A-Za-z_./-]{{0,40}}\d[\w./-]{{0,40}})"
 )
 """Samples one after the other. Files are no samples: those of a rank may stay."""
 
