@@ -13,7 +13,7 @@ from tests.tracking.reader.test_namespaces import APART
 
 MOST_MIB = 28.0
 """What both may hold beyond their libraries, which hold 32: 60 MiB in all. It was 26.8 when this was last measured, six times;
-half of that is the code of gputop's modules."""
+11 of that are the code of gputop's modules."""
 
 
 @pytest.mark.skipif(subprocess.run([*APART, "true"], capture_output=True).returncode != 0, reason="no PID namespaces here")

@@ -96,7 +96,7 @@ REFUTED_BY = {
     "slurm_refused": "The same command is accepted later: the partition or its limits have changed.",
     "rdzv_address": "getent hosts prints an address for that host, here and in the same container.",
     "store_lost": "All ranks are alive: the network cut the connection.",
-    "checkpoint_no_grad": "The gradient norm is that of all trained layers; only the first block's input is without gradients.",
+    "checkpoint_no_grad": "The adapters' weights change: only the input of the first block is without gradients.",
     "target_size": "The script broadcasts on purpose.",
     "tensor_cores": "The model computes under autocast, or in bf16, or needs full float32.",
     "vllm_engine": "The server answers requests.",

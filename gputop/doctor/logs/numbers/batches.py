@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.logs.numbers.line import Line
+from gputop.doctor.logs.numbers.texts import SAME_ORDER
 
 LABELS_MIN, SAME_SHARE = 8, 0.9
-"""So many batches print their labels, and this share of them holds one class alone (our choice)."""
+"""At least this many batches print their labels, and at least this share of them holds one class alone (our choice)."""
 TURNS_SHARE = 0.25
 """Two classes do not take turns more often than in this share of the batches (our choice)."""
 EPOCHS_MIN, IDS_MIN = 3, 4
-"""So many epochs begin with the same samples, of which a line names at least this many (our choice)."""
-RANKS_MAX = 1024
+"""At least this many epochs begin with the same samples, of which a line names at least this many (our choice)."""
+RANKS_MAX, EPOCHS_MAX = 1024, 4096
+"""At most this many ranks are followed, each in at most this many epochs."""
 _LABELS = re.compile(
     r"(?i)(?<![a-z])(?:y|labels?|targets?|classes|cls)(?:_?batch)?(?:\[[\d:]{1,9}\])?\s?[=:]?\s?(?:tensor\()?"
     r"\[(\d{1,6}(?:,? {1,3}\d{1,6}|,\d{1,6}){3,200})[\],]"
@@ -75,12 +78,13 @@ class Batches:
         if word is None or epoch is None or not (rank in self._orders or len(self._orders) < RANKS_MAX):
             return
         named = re.split(r"[ ,]+", word[1])
-        if len(set(named)) < IDS_MIN:
+        if len(set(named)) < IDS_MIN or _is_in_order(named):
             return
         orders = self._orders.setdefault(rank, set())
-        if len(orders) < 2:
+        epochs = self._epochs.setdefault(rank, set())
+        if len(orders) < 2 and len(epochs) < EPOCHS_MAX:
             orders.add(" ".join(named))
-            self._epochs.setdefault(rank, set()).add(int(epoch[1]))
+            epochs.add(int(epoch[1]))
             self._line = line.text.strip()
 
     def _one_class(self) -> Finding | None:
@@ -113,13 +117,18 @@ class Batches:
             id="C06",
             severity="warning",
             confidence="likely",
-            title="Each epoch has the same order: its first samples are the same on each rank",
+            title=f"{SAME_ORDER.title}: its first samples are the same on each rank",
             evidence=(
                 Fact(f"so in {words.count(epochs, 'epoch')}, on {words.count(len(self._orders), 'rank')}", epochs, "log"),
                 Fact(self._line[:200], None, "log"),
             ),
-            cause="DistributedSampler shuffles by its seed and its epoch. Without set_epoch, each rank sees its samples in the "
-            "same order in every epoch.",
-            fix="for epoch in range(epochs):\n    loader.sampler.set_epoch(epoch)",
+            cause=SAME_ORDER.cause,
+            fix=SAME_ORDER.fix,
             refuted_by="The order is meant to stay, or these are the samples of an evaluation.",
         )
+
+
+def _is_in_order(named: Sequence[str]) -> bool:
+    """Return whether samples have rising numbers: then nobody means to shuffle them."""
+    numbers = [int(name) for name in named if name.isdecimal()]
+    return len(numbers) == len(named) and numbers == sorted(numbers)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from gputop.doctor.findings.finding import Confidence, Fact, Finding
 from gputop.doctor.logs.numbers.line import Line
+from gputop.doctor.logs.numbers.texts import COMMUNICATES, WAITS_FOR_DATA, Text
 
 POSSIBLE, LIKELY = 0.2, 0.35
 """A wait takes at least this share of the processor's time, or a copy of the GPU's (our choice)."""
@@ -47,9 +48,7 @@ class _Kind(NamedTuple):
     rows: re.Pattern[str]
     share: str
     likely: float
-    title: str
-    cause: str
-    fix: str
+    text: Text
     refuted_by: str
 
 
@@ -60,9 +59,9 @@ class ProfileTables:
         """Start before the first table."""
         self._is_inside = False
         self._rows: dict[str, _Row] = {}
-        """The rows of the kinds below; those of later tables replace earlier ones."""
+        """The rows of the kinds below, in the last table."""
         self._totals: dict[str, float] = {}
-        """The seconds of the processor and of the GPU in the last table."""
+        """The seconds of the processor and of the GPU below that table."""
 
     def read(self, line: Line) -> None:
         """Take the next line."""
@@ -73,6 +72,8 @@ class ProfileTables:
             return
         if _HEADING in line.lower and "self cpu %" in line.lower:
             self._is_inside = True
+            self._rows.clear()
+            self._totals.clear()
             return
         row = _ROW.match(line.text) if self._is_inside else None
         if row is None:
@@ -103,10 +104,10 @@ class ProfileTables:
                 id=kind.id,
                 severity="warning",
                 confidence=sure,
-                title=f"{kind.title}: {share:.0%} of {whose} time in a profile",
+                title=f"{kind.text.title}: {share:.0%} of {whose} time in a profile",
                 evidence=(Fact(f"{name}: {self._rows[name].calls} calls", self._rows[name].calls, "log"),),
-                cause=kind.cause,
-                fix=kind.fix,
+                cause=kind.text.cause,
+                fix=kind.text.fix,
                 refuted_by=kind.refuted_by,
             ),
         )
@@ -125,11 +126,13 @@ _KINDS = (
         re.compile(rf"^cuda(?:Stream|Device|Event)Synchronize$|{_READS.pattern}"),
         "own",
         LIKELY,
-        "The loop waits for the GPU in every step",
-        "The script reads single values from the GPU: .item(), float(loss), if tensor:, print, nonzero or a mask as an index. "
-        "Each read waits until the GPU has done all that was queued, and the GPU then waits for new work.",
-        "total += loss.detach()  # add up on the GPU, and read once every 100 steps\n"
-        "torch.cuda.set_sync_debug_mode('warn')  # names each line that waits",
+        Text(
+            "The loop waits for the GPU in every step",
+            "The script reads single values from the GPU: .item(), float(loss), if tensor:, print, nonzero or a mask as an "
+            "index. Each read waits until the GPU has done all that was queued, and the GPU then waits for new work.",
+            "total += loss.detach()  # add up on the GPU, and read once every 100 steps\n"
+            "torch.cuda.set_sync_debug_mode('warn')  # names each line that waits",
+        ),
         "The profile holds an evaluation, or the wait is the only one of the step.",
     ),
     _Kind(
@@ -137,10 +140,7 @@ _KINDS = (
         re.compile(r"DataLoader.{0,60}__next__"),
         "total",
         LIKELY,
-        "The run waits for data",
-        "Batches arrive more slowly than the GPU uses them: too few loader workers, slow decoding, or a slow disk.",
-        "DataLoader(..., num_workers=8, pin_memory=True, persistent_workers=True, prefetch_factor=4)\n"
-        "gputop run -- ...  # shows whether workers, disk or cores are the reason",
+        WAITS_FOR_DATA,
         "The profile began with the loader's first batches.",
     ),
     _Kind(
@@ -148,9 +148,11 @@ _KINDS = (
         re.compile(r"^Memcpy HtoD"),
         "gpu",
         LIKELY,
-        "Copies to the GPU take long",
-        "Pageable memory is copied in two steps, and the GPU waits for it.",
-        "DataLoader(..., pin_memory=True)\nbatch = batch.to(device, non_blocking=True)",
+        Text(
+            "Copies to the GPU take long",
+            "Pageable memory is copied in two steps, and the GPU waits for it.",
+            "DataLoader(..., pin_memory=True)\nbatch = batch.to(device, non_blocking=True)",
+        ),
         "The copies run beside the GPU's work, in another stream.",
     ),
     _Kind(
@@ -158,11 +160,7 @@ _KINDS = (
         re.compile(r"^nccl(?:Dev)?Kernel|^nccl:"),
         "gpu",
         NCCL_LIKELY,
-        "Communication takes much of the step",
-        "The ranks exchange more than the path between them can pass on while they compute. Or they wait there for one that is "
-        "late: compare the parts of all ranks.",
-        "# more work per exchange: a larger batch, or several backward passes\n"
-        "NCCL_DEBUG=INFO  # NET/Socket: without InfiniBand; choose the interface with NCCL_SOCKET_IFNAME",
+        COMMUNICATES,
         "It runs beside the GPU's own work, or one rank is late and the others wait for it.",
     ),
 )

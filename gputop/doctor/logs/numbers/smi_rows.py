@@ -8,7 +8,7 @@ from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.logs.numbers.line import Line
 
 ROWS_MIN = 3
-"""So many rows of a GPU say so: it may be for a moment (our choice)."""
+"""At least this many rows of a GPU say so: a few may be for a moment (our choice)."""
 _COLUMNS_MAX = 128
 _REASON = "thermal_slowdown"
 

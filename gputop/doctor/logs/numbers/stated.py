@@ -7,6 +7,7 @@ import re
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.logs.numbers.line import Line
+from gputop.doctor.logs.numbers.texts import SAME_ORDER
 
 LINES_MIN = 3
 """At least this many lines state it (our choice)."""
@@ -56,14 +57,13 @@ class Stated:
                     id="C06",
                     severity="warning",
                     confidence="likely",
-                    title="Each epoch has the same order: the sampler's epoch stays 0",
+                    title=f"{SAME_ORDER.title}: the sampler's epoch stays 0",
                     evidence=(
                         Fact(f"so in {words.count(len(self._epochs), 'epoch')} or more", len(self._epochs), "log"),
                         Fact(next(reversed(self._epochs.values()))[:200], 0, "log"),
                     ),
-                    cause="DistributedSampler shuffles by its seed and its epoch. Without set_epoch, each rank sees its "
-                    "samples in the same order in every epoch.",
-                    fix="for epoch in range(epochs):\n    loader.sampler.set_epoch(epoch)",
+                    cause=SAME_ORDER.cause,
+                    fix=SAME_ORDER.fix,
                     refuted_by="The order is changed elsewhere.",
                 )
             )

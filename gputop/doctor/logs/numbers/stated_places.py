@@ -10,9 +10,10 @@ from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.logs.numbers.line import Line
 
 TRAINED_MIN = 3
-"""So many lines print a loss: a model that only answers may have its layers anywhere (our choice)."""
+"""At least this many lines print a loss: a model that only answers may have its layers anywhere (our choice)."""
 FREE_SHARE, TAKEN_SHARE = 0.9, 0.15
-"""At the start, this share of each other GPU is free, and on one this share of its memory less than on them (our choice)."""
+"""At the start, at least the first share of each other GPU's memory is free, and on one GPU less by at least the second share
+(our choice)."""
 RANKS_MAX = 1024
 _MAP = re.compile(r"""\{['"][\w.]{0,80}['"]: (?:\d{1,2}|['"]\w{1,10}['"]), ['"][\w.]{1,80}['"]: """)
 _PLACE = re.compile(r"""['"][\w.]{0,60}(?:layers|layer|h|blocks|block)\.\d{1,3}[\w.]{0,40}['"]: (\d{1,2})\b""")
@@ -31,8 +32,8 @@ class StatedPlaces:
     def __init__(self) -> None:
         """Start before the first line."""
         self._trained = 0
-        self._layers: dict[int, int] = {}
-        """How many layers a printed map puts on each GPU."""
+        self._places: set[int] = set()
+        """The GPUs that a printed map names, as far as its line is read."""
         self._started = self._nodes_ranks = 0
         self._seen_gpus = 0
         self._free: dict[int, tuple[float, float]] = {}
@@ -41,9 +42,8 @@ class StatedPlaces:
     def read(self, line: Line) -> None:
         """Take the next line."""
         self._trained += self._trained < TRAINED_MIN and "loss" in line.lower
-        if "{" in line.text and not self._layers and _MAP.search(line.text) is not None:
-            for place in _PLACE.findall(line.text):
-                self._layers[int(place)] = self._layers.get(int(place), 0) + 1
+        if "{" in line.text and not self._places and _MAP.search(line.text) is not None:
+            self._places = set(map(int, _PLACE.findall(line.text)))
         if line.text.startswith("All distributed") and (started := _STARTED.match(line.text)) is not None:
             self._started = int(started[1])
         if line.text.startswith("LOCAL_RANK: ") and (seen := _SEEN.match(line.text)) is not None:
@@ -66,15 +66,15 @@ class StatedPlaces:
 
     def _spread(self) -> Finding | None:
         """A10: a map of layers names several GPUs, and the run trains."""
-        if len(self._layers) < 2 or self._trained < TRAINED_MIN:
+        if len(self._places) < 2 or self._trained < TRAINED_MIN:
             return None
-        places = ", ".join(f"{words.count(number, 'layer')} on GPU {gpu}" for gpu, number in sorted(self._layers.items()))
+        places = sorted(self._places)
         return Finding(
             id="A10",
             severity="warning",
             confidence="possible",
-            title=f"Layers are spread over {len(self._layers)} GPUs, which work one at a time",
-            evidence=(Fact(f"the printed map: {places}", len(self._layers), "log"),),
+            title="Layers are spread over several GPUs, which work one at a time",
+            evidence=(Fact(f"a map puts layers on GPUs {', '.join(map(str, places))}", places, "log"),),
             cause='device_map="auto" puts the first layers on the first GPU, the next ones on the next. While one computes, '
             "the others wait for its output.",
             fix='device_map={"": local_rank}  # the whole model on each rank\'s GPU, started by torchrun or accelerate launch\n'
@@ -92,11 +92,13 @@ class StatedPlaces:
             confidence="possible",
             title=f"Only {words.count(self._started, 'rank')} started: each sees {self._seen_gpus} GPUs",
             evidence=(
-                Fact(f"Lightning started {words.count(self._started, 'process')}", self._started, "log"),
+                Fact(f"Lightning started {self._started} processes", self._started, "log"),
                 Fact(f"CUDA_VISIBLE_DEVICES lists {self._seen_gpus} GPUs", self._seen_gpus, "log"),
             ),
-            cause=f"The Trainer was told devices={self._started}; the other GPUs stay idle.",
-            fix=f"Trainer(accelerator='gpu', devices={self._seen_gpus})  # or devices='auto'",
+            cause="Lightning starts as many ranks as its argument devices, or Slurm's number of tasks, says. The other GPUs "
+            "stay idle.",
+            fix=f"Trainer(accelerator='gpu', devices={self._seen_gpus})  # or devices='auto'\n"
+            f"#SBATCH --ntasks-per-node={self._seen_gpus}  # if Slurm starts it",
             refuted_by="The other GPUs are meant for other runs.",
         )
 

@@ -10,7 +10,7 @@ from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Confidence, Fact, Finding
 from gputop.doctor.logs.numbers.line import Line
 from gputop.doctor.logs.numbers.parts import LINES_MIN, PartKind, spent
-from gputop.doctor.logs.numbers.texts import CHECKPOINTS, EVALUATION, Text
+from gputop.doctor.logs.numbers.texts import CHECKPOINTS, COMMUNICATES, EVALUATION, WAITS_FOR_DATA, Text
 
 SHARES: dict[PartKind, tuple[float, float]] = {
     "data": (0.3, 0.5),
@@ -112,24 +112,12 @@ def _finding(kind: PartKind, share: float, confidence: Confidence, reports: int)
 _TEXTS: dict[PartKind, tuple[str, Text, str]] = {
     "data": (
         "D01",
-        Text(
-            "The run waits for data",
-            "Batches arrive more slowly than the GPU uses them: too few loader workers, slow decoding, or a slow disk.",
-            "DataLoader(..., num_workers=8, pin_memory=True, persistent_workers=True, prefetch_factor=4)\n"
-            "gputop run -- ...  # shows whether workers, disk or cores are the reason",
-        ),
+        WAITS_FOR_DATA,
         "This part overlaps with the GPU's work: it is no wait.",
     ),
     "communication": (
         "E06",
-        Text(
-            "Communication takes much of the step",
-            "The ranks exchange more than the path between them can pass on while they compute. Or they wait there for "
-            "one that is late: compare the parts of all ranks.",
-            "# more work per exchange: a larger batch, or several backward passes\n"
-            "with model.no_sync(): ...  # all but the last backward pass of a step\n"
-            "NCCL_DEBUG=INFO  # NET/Socket: without InfiniBand; choose the interface with NCCL_SOCKET_IFNAME",
-        ),
+        COMMUNICATES,
         "One rank is late, and the others wait for it in this part.",
     ),
     "saving": (

@@ -25,6 +25,26 @@ CHECKPOINTS = Text(
     "from torch.distributed.checkpoint import async_save  # writes while training continues\n"
     "# or save less often, and to a local disk first",
 )
+WAITS_FOR_DATA = Text(
+    "The run waits for data",
+    "Batches arrive more slowly than the GPU uses them: too few loader workers, slow decoding, or a slow disk.",
+    "DataLoader(..., num_workers=8, pin_memory=True, persistent_workers=True, prefetch_factor=4)\n"
+    "gputop run -- ...  # shows whether workers, disk or cores are the reason",
+)
+COMMUNICATES = Text(
+    "Communication takes much of the step",
+    "The ranks exchange more than the path between them can pass on while they compute. Or they wait there for one that is "
+    "late: compare the parts of all ranks.",
+    "# more work per exchange: a larger batch, or several backward passes\n"
+    "with model.no_sync(): ...  # all but the last backward pass of a step\n"
+    "NCCL_DEBUG=INFO  # NET/Socket: without InfiniBand; choose the interface with NCCL_SOCKET_IFNAME",
+)
+SAME_ORDER = Text(
+    "Each epoch has the same order",
+    "DistributedSampler shuffles by its seed and its epoch. Without set_epoch, each rank sees its samples in the same order in "
+    "every epoch.",
+    "for epoch in range(epochs):\n    loader.sampler.set_epoch(epoch)",
+)
 EVALUATION = Text(
     "Evaluation takes longer than training",
     "The run evaluates too often, on too much data, or more slowly than it trains: with a small batch, without "

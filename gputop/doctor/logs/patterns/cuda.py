@@ -90,9 +90,9 @@ PATTERNS: tuple[Pattern, ...] = (
             "E03",
             key,
             expression,
-            "Products of float32 matrices leave the tensor cores idle",
-            "torch computes them in full float32 unless it is told otherwise. With TF32 they take a fraction of the time. "
-            "Autocast with bf16 or fp16 uses the tensor cores in any case.",
+            "Matrix products in float32 leave the tensor cores idle",
+            "By default, torch multiplies float32 matrices in full precision, without the tensor cores. TF32 takes a fraction "
+            "of the time. Autocast with bf16 or fp16 uses the tensor cores anyway.",
             'torch.set_float32_matmul_precision("high")  # once, before the training\n'
             '# or mixed precision: torch.autocast("cuda", dtype=torch.bfloat16)',
             severity="info",

@@ -76,7 +76,13 @@ def test_epochs_that_begin_with_the_same_samples(line: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "rest", ["samples 12500 batches 196 lr 0.1 bs 64", "files: shard-00 shard-04 shard-08 shard-12 shard-16", "ids 4 of 12"]
+    "rest",
+    [
+        "ids 0 4 8 12 16 20",
+        "samples 12500 batches 196 lr 0.1 bs 64",
+        "files: shard-00 shard-04 shard-08 shard-12 shard-16",
+        "ids 4 of 12",
+    ],
 )
 def test_other_numbers_that_stay(rest: str, tmp_path: Path) -> None:
     lines = [f"[rank {rank}] epoch {epoch} {rest}" for epoch in range(5) for rank in range(2)]
