@@ -72,7 +72,7 @@ PROGRAMS: tuple[Program, ...] = (
     Program(_case("healthy-sweep-demand"), ("bash", "sweep_demand.sh")),
     # Healthy. Rank 1 plays and sends rollouts, rank 0 learns and sends weights by send/recv; the two alternate by design and
     # do different work; the return rises and then wanders.
-    Program(_case("healthy-actor-learner"), with_torchrun("actor_learner"), 2),
+    Program(_case("healthy-games-by-actors"), with_torchrun("actor_learner"), 2),
     # Healthy. An inference server with a batching thread and a client process of its own that sends bursts; mostly idle.
     Program(_case("healthy-embed-server"), with_python("embed_server")),
     # Healthy. 12 s (more on a loaded machine) of feature preparation by a pool of two processes, then training with short

@@ -401,6 +401,8 @@ repeat,corruption,severity,loss,accuracy
 def test_a_table_that_counts_nothing_is_no_part_of_a_training_that_counts_steps() -> None:
     rows = [(50, {"accuracy": 0.8633}), (50, {"accuracy": 0.211})]
     assert read(CONDITIONS) == [(25, {"loss": 1.962}), (50, {"loss": 0.751}), *rows]
+    evaluated = CONDITIONS.replace("severity,loss", "severity,test_loss").replace("\n0,fog,5,2.9120,0.2110", "")
+    assert read(evaluated)[2:] == [(50, {"test_loss": 0.4103, "accuracy": 0.8633})]
     assert read(CONDITIONS.partition("50 loss 0.751\n")[2]) == [
         (1, {"loss": 0.4103, "accuracy": 0.8633}),
         (2, {"loss": 2.912, "accuracy": 0.211}),
@@ -418,6 +420,10 @@ def test_a_heading_whose_names_have_one_blank_between_them() -> None:
     assert read("ep  lr        tr_loss tr_acc  va_loss va_acc  sec\n01  9.98e-04  1.1956  0.4696  2.1073  0.2078  38.3\n") == [
         (1, {"lr": 9.98e-4, "train_loss": 1.1956, "train_acc": 0.4696, "val_loss": 2.1073, "val_acc": 0.2078, "epoch": 1})
     ]
+
+
+def test_a_heading_whose_names_have_two_words() -> None:
+    assert read("epoch  mse loss  mae loss\n1  0.51  0.40\n") == [(1, {"mse_loss": 0.51, "mae_loss": 0.4, "epoch": 1})]
 
 
 def test_the_results_of_an_evaluation_stand_below_its_name() -> None:

@@ -84,15 +84,19 @@ class StatedPlaces:
 
     def _fewer(self) -> Finding | None:
         """A02: Lightning starts fewer ranks than each of them sees GPUs."""
-        if not 1 < self._started < self._seen_gpus or self._started != self._nodes_ranks:
+        if self._started >= self._seen_gpus or self._started != self._nodes_ranks:
             return None
         return Finding(
             id="A02",
             severity="warning",
             confidence="possible",
-            title=f"Only {words.count(self._started, 'rank')} started: each sees {self._seen_gpus} GPUs",
+            title=f"Only {words.count(self._started, 'rank')} started, and {self._seen_gpus} GPUs are visible",
             evidence=(
-                Fact(f"Lightning started {self._started} processes", self._started, "log"),
+                Fact(
+                    f"Lightning started {self._started} {words.agree(self._started, 'process', 'processes')}",
+                    self._started,
+                    "log",
+                ),
                 Fact(f"CUDA_VISIBLE_DEVICES lists {self._seen_gpus} GPUs", self._seen_gpus, "log"),
             ),
             cause="Lightning starts as many ranks as its argument devices, or Slurm's number of tasks, says. The other GPUs "

@@ -79,6 +79,7 @@ def test_epochs_that_begin_with_the_same_samples(line: str, tmp_path: Path) -> N
     "rest",
     [
         "ids 0 4 8 12 16 20",
+        "ids 7 3 3 7 7 3",
         "samples 12500 batches 196 lr 0.1 bs 64",
         "files: shard-00 shard-04 shard-08 shard-12 shard-16",
         "ids 4 of 12",
@@ -87,6 +88,12 @@ def test_epochs_that_begin_with_the_same_samples(line: str, tmp_path: Path) -> N
 def test_other_numbers_that_stay(rest: str, tmp_path: Path) -> None:
     lines = [f"[rank {rank}] epoch {epoch} {rest}" for epoch in range(5) for rank in range(2)]
     assert found(tmp_path, lines, "C06") is None
+
+
+def test_an_order_that_changes_late(tmp_path: Path) -> None:
+    lines = orders(ORDERS[0], 4)
+    moved = [line.replace(" a", " b").replace("epoch 3", "epoch 9") for line in lines[-2:]]
+    assert found(tmp_path, [*lines, *moved], "C06") is None
 
 
 def test_what_is_evaluated_may_keep_its_order(tmp_path: Path) -> None:

@@ -65,6 +65,6 @@ def test_sentences_about_the_first_batch_and_the_rest(sentence: str, tmp_path: P
     finding = found(tmp_path, [sentence.format(epoch=epoch, first=9.6, rest=1.3) for epoch in range(3)], "D06")
     assert finding is not None
     assert finding.title == "The first batch of each epoch comes late: 9s"
-    for first, rest, number in ((9.6, 1.3, 2), (0.1, 1.3, 3), (9.6, 95.0, 3)):
+    for first, rest, number in ((9.6, 1.3, 2), (0.1, 1.3, 3), (9.6, 95.0, 3), (9.6, 60.0, 3)):
         lines = [sentence.format(epoch=epoch, first=first, rest=rest) for epoch in range(number)]
         assert found(tmp_path, lines, "D06") is None

@@ -61,10 +61,11 @@ def test_what_takes_the_time(rows: tuple[str, ...], id_: str, title: str, tmp_pa
 @pytest.mark.parametrize(
     "lines",
     {
-        "the profiler's own wait": table(row("cudaDeviceSynchronize", 70.0, 70.0, calls=2)),
+        "the profiler's own wait": table(row("cudaDeviceSynchronize", 70.0, 70.0, calls=2), READS),
         "a wait without a read": table(WAITS),
         "a small share": table(row("cudaStreamSynchronize", 8.0, 8.0), READS),
         "a GPU that always computes": table(WAITS, READS, LOADS, totals=(TOTALS[0], "Self CUDA time total: 2.612s")),
+        "an earlier table": [*table(WAITS, READS), *table(READS)],
         "no table": [WAITS, READS, LOADS],
         "after the table": [*table(), "Training goes on", WAITS, READS],
     }.values(),
@@ -78,9 +79,10 @@ def test_what_is_in_order(lines: list[str], tmp_path: Path) -> None:
     [
         (table(row("cudaStreamSynchronize", 25.0, 25.0), READS), "E01"),
         (table(WAITS, READS, totals=TOTALS[:1]), "E01"),
+        ([*table(), *table(WAITS, READS, totals=TOTALS[:1])], "E01"),
         (table(row("ncclDevKernel_AllReduce_Sum_f32_RING_LL", gpu=52.0)), "E06"),
     ],
-    ids=["a smaller share", "no time of the GPU", "NCCL beside other kernels"],
+    ids=["a smaller share", "no time of the GPU", "that of an earlier table", "NCCL beside other kernels"],
 )
 def test_what_is_only_possible(lines: list[str], id_: str, tmp_path: Path) -> None:
     finding = found(tmp_path, lines, id_)

@@ -34,3 +34,5 @@ def test_for_a_moment_or_never(tmp_path: Path) -> None:
     assert found(tmp_path, rows(0), "I01") is None
     assert found(tmp_path, rows(4)[1:], "I01") is None, "without a heading"
     assert found(tmp_path, [line.replace("thermal_slowdown", "power_cap") for line in rows(4)], "I01") is None
+    capped = [f"{line}, {REASON}.sw_power_cap" if "gpu" in line else f"{line}, Active" for line in rows(0)]
+    assert found(tmp_path, capped, "I01") is None, "slowed down by its power"

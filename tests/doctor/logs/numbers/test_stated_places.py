@@ -35,8 +35,11 @@ def lightning(ranks: int, gpus: int, local: int | None = None) -> list[str]:
 def test_lightning_with_fewer_ranks_than_gpus(tmp_path: Path) -> None:
     finding = found(tmp_path, lightning(2, 8), "A02")
     assert finding is not None
-    assert (finding.title, finding.confidence) == ("Only 2 ranks started: each sees 8 GPUs", "possible")
+    assert (finding.title, finding.confidence) == ("Only 2 ranks started, and 8 GPUs are visible", "possible")
     assert finding.evidence[0].text == "Lightning started 2 processes"
+    one = found(tmp_path, lightning(1, 8), "A02")
+    assert one is not None
+    assert one.evidence[0].text == "Lightning started 1 process"
     assert found(tmp_path, lightning(8, 8), "A02") is None
     assert found(tmp_path, lightning(4, 8, local=2), "A02") is None, "ranks on several nodes"
 
@@ -52,5 +55,7 @@ def test_one_gpu_with_less_free_memory(line: str, tmp_path: Path) -> None:
     assert finding.evidence[0].text == "free at the start: 26.2 of 47.5"
     for free in ([47.1, 45.0, 47.1, 47.1], [26.0, 26.2, 26.0, 26.0], [47.1, 26.2, 30.0, 47.1]):
         assert found(tmp_path, [line.format(*item, 47.5) for item in enumerate(free)], "H03") is None
+    later = [*(line.format(rank, 47.1, 47.5) for rank in range(4)), line.format(1, 26.2, 47.5)]
+    assert found(tmp_path, later, "H03") is None, "what the run itself takes later"
     totals = [line.format(0, 79.0, 79.1), line.format(1, 23.4, 23.6)]
     assert found(tmp_path, totals, "H03") is None, "GPUs of two sizes"

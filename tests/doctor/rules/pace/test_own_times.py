@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
 
 from gputop.cli.doctor.logs import explain_logs
+from gputop.doctor.evidence import windows
+from gputop.history.points import PointSeries
 from tests.doctor.scenes.base import Scene, ids, only_shown, play, verdict
 from tests.doctor.scenes.near.learning import falls, with_metrics
 from tests.doctor.tracked import single
@@ -71,5 +74,11 @@ def test_printed_times_that_are_long_at_regular_distances(
 
 def test_rates_that_some_steps_print_are_no_times_of_steps(tmp_path: Path) -> None:
     log = tmp_path / "train.log"
-    log.write_text("\n".join(printed_times(set(range(20, STEPS + 1, 20)), 8.0, IN_MS)[::2]) + "\n")
+    log.write_text("\n".join(printed_times(set(range(20, STEPS + 1, 20)), 8.0, IN_MS)[1::2]) + "\n")
     assert "E07" not in {item.id for item in explain_logs([str(log)])[0]}
+
+
+def test_the_seconds_of_steps_by_their_rates() -> None:
+    seconds = windows.seconds_of(PointSeries((4, 5, 6, 7), (1.0, 2.0, 3.0, 4.0), (0.01, 2.0, 0.0, 4.0)))
+    assert list(seconds.steps) == [5, 6, 7]
+    assert list(seconds.values) == [0.5, pytest.approx(math.nan, nan_ok=True), 0.25]
