@@ -19,16 +19,16 @@ from gputop.doctor.findings import words
 from gputop.doctor.logs.numbers.batches import EPOCHS_MIN as SAME_EPOCHS
 from gputop.doctor.logs.numbers.batches import LABELS_MIN
 from gputop.doctor.logs.numbers.first_batches import EPOCHS_MIN, TIMES
-from gputop.doctor.logs.numbers.growing_memory import GROWN, VALUES_MIN
+from gputop.doctor.logs.numbers.gpus.growing_memory import GROWN, VALUES_MIN
+from gputop.doctor.logs.numbers.gpus.profile_tables import LIKELY as PROFILED_LIKELY
+from gputop.doctor.logs.numbers.gpus.profile_tables import POSSIBLE as PROFILED
+from gputop.doctor.logs.numbers.gpus.smi_rows import ROWS_MIN
+from gputop.doctor.logs.numbers.gpus.stated_places import TAKEN_SHARE
 from gputop.doctor.logs.numbers.parts import LINES_MIN
 from gputop.doctor.logs.numbers.pauses import EVALUATION_SHARE, LONGER, PAUSES_MIN, SHARE
-from gputop.doctor.logs.numbers.profile_tables import LIKELY as PROFILED_LIKELY
-from gputop.doctor.logs.numbers.profile_tables import POSSIBLE as PROFILED
 from gputop.doctor.logs.numbers.ranks.one_is_late import DATA_SHARE, DATA_TIMES, WAIT_SHARE, WORK_SHARE, WORK_TIMES
-from gputop.doctor.logs.numbers.smi_rows import ROWS_MIN
 from gputop.doctor.logs.numbers.stands_still import SPAN_S
 from gputop.doctor.logs.numbers.stated import LINES_MIN as STATED_MIN
-from gputop.doctor.logs.numbers.stated_places import TAKEN_SHARE
 from gputop.doctor.logs.numbers.step_parts import SHARES
 from gputop.doctor.rules import BY_ID, HIDES, IDS, RULES
 from gputop.doctor.rules.support.rule import EVERYTHING, Rule, needs_tracking

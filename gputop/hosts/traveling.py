@@ -19,6 +19,7 @@ NOT_NEEDED = (
     *(
         "cli/doctor",
         "doctor/logs/numbers",
+        "doctor/logs/numbers/gpus",
         "doctor/logs/numbers/ranks",
         "doctor/rulebook.py",
         "doctor/rules",

@@ -106,7 +106,8 @@ _TABLE = {
     "recipes": "ground",
     "jobs": "ground programs recipes",
     "jobs/output": (
-        "ground doctor/findings doctor/logs doctor/logs/meaning doctor/logs/numbers doctor/logs/numbers/ranks"
+        "ground doctor/findings doctor/logs doctor/logs/meaning doctor/logs/numbers doctor/logs/numbers/gpus"
+        " doctor/logs/numbers/ranks"
         " doctor/logs/patterns jobs tracking/journal"
         " tracking/printed tracking/reader"
     ),
@@ -129,6 +130,7 @@ _TABLE = {
     "doctor/logs": "ground doctor/findings doctor/logs/patterns",
     "doctor/logs/meaning": "ground doctor/findings doctor/logs doctor/logs/patterns",
     "doctor/logs/numbers": "ground doctor/findings doctor/logs",
+    "doctor/logs/numbers/gpus": "ground doctor/findings doctor/logs doctor/logs/numbers",
     "doctor/logs/numbers/ranks": "ground doctor/findings doctor/logs/numbers",
     "doctor/preflight": "ground doctor/evidence doctor/findings",
     "doctor/rules/support": (
@@ -155,7 +157,8 @@ _TABLE = {
     # It finds the families by listing its folder.
     "doctor/rules": "doctor/rules/support",
     "doctor": (
-        "ground doctor/evidence doctor/findings doctor/logs doctor/logs/meaning doctor/logs/numbers doctor/logs/numbers/ranks"
+        "ground doctor/evidence doctor/findings doctor/logs doctor/logs/meaning doctor/logs/numbers doctor/logs/numbers/gpus"
+        " doctor/logs/numbers/ranks"
         " doctor/logs/patterns doctor/preflight doctor/rules doctor/rules/support history"
     ),
     "selftest": "ground agent doctor gputop sources sources/nvml",

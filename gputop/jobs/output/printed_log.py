@@ -14,19 +14,19 @@ from gputop.doctor.findings.finding import Finding
 from gputop.doctor.logs.numbers.batches import Batches
 from gputop.doctor.logs.numbers.clock import Clock
 from gputop.doctor.logs.numbers.first_batches import FirstBatches
-from gputop.doctor.logs.numbers.growing_memory import GrowingMemory
+from gputop.doctor.logs.numbers.gpus.growing_memory import GrowingMemory
+from gputop.doctor.logs.numbers.gpus.one_process import OneProcess
+from gputop.doctor.logs.numbers.gpus.profile_tables import ProfileTables
+from gputop.doctor.logs.numbers.gpus.smi_rows import SmiRows
+from gputop.doctor.logs.numbers.gpus.stated_places import StatedPlaces
 from gputop.doctor.logs.numbers.line import Follower, Lines
 from gputop.doctor.logs.numbers.not_a_number import NotANumber
-from gputop.doctor.logs.numbers.one_process import OneProcess
 from gputop.doctor.logs.numbers.pauses import Pauses
-from gputop.doctor.logs.numbers.profile_tables import ProfileTables
 from gputop.doctor.logs.numbers.ranks.checksums import Checksums
 from gputop.doctor.logs.numbers.ranks.each_rank import EachRank
 from gputop.doctor.logs.numbers.ranks.rank_columns import RankColumns
-from gputop.doctor.logs.numbers.smi_rows import SmiRows
 from gputop.doctor.logs.numbers.stands_still import StandsStill
 from gputop.doctor.logs.numbers.stated import Stated
-from gputop.doctor.logs.numbers.stated_places import StatedPlaces
 from gputop.doctor.logs.numbers.step_parts import StepParts
 from gputop.snapshot import Points, Rank, Run, loss_metric
 from gputop.terminal_text import strip_escapes

@@ -12,19 +12,16 @@ from gputop.doctor.logs.numbers import (
     batches,
     clock,
     first_batches,
-    growing_memory,
     line,
     not_a_number,
-    one_process,
     parts,
     pauses,
-    profile_tables,
     speakers,
     stands_still,
     stated,
-    stated_places,
     step_parts,
 )
+from gputop.doctor.logs.numbers.gpus import growing_memory, one_process, profile_tables, stated_places
 from gputop.doctor.logs.numbers.ranks import checksums, each_rank, rank_columns
 from gputop.doctor.logs.patterns.table import PATTERNS
 from gputop.jobs.output import printed_log
