@@ -23,7 +23,20 @@ SIGNS = (
     *("loss", "acc", "ppl", "perplexity", "f1", "reward", "return", "mse", "mae", "bleu", "psnr", "auc", "auroc", "error"),
     *("nll", "xent", "entropy", "rouge", "iou", "ssim"),
     *("valid_", "train-", "training's", "cv_agg"),  # boosting
-    *("perte", "verlust", "rdida", "perda", "perdita", "потер", "损失", "損失", "손실"),  # a loss in other languages
+    *("perte", "verlust", "rdida", "perda", "perdita", "kayıp", "kayip", "kayb", "strata", "verlies", "rlust"),
+    *(
+        "ztráta",
+        "ztrata",
+        "häviö",
+        "havio",
+        "vesztes",
+        "потер",
+        "втрат",
+        "sonshitsu",
+        "损失",
+        "損失",
+        "손실",
+    ),  # a loss in other languages
 )
 WORDS = frozenset(("ce", "bce", "map", "top", "wer", "cer", "elbo", "bpb", "bpc", "fid"))
 """The parser is loaded only once a line contains a sign, or one of these as a word of its own."""

@@ -42,6 +42,11 @@ EPOCH = re.compile(
     r"(\d{1,15}(?:\.\d{1,15})?)(?:\s{0,20}(?:/|of)\s{0,20}(\d{1,15}))?(?![\w%]|\.\d)",
     re.IGNORECASE,
 )
+_SHORT_EPOCH = re.compile(
+    r"(?<![\w/])ep\s?[:=#]?\s{0,3}(\d{1,9})(?:\s?/\s?(\d{1,9}))?(?=[\s|,:\]]{1,4}(?:it|iter|step|batch)[\s:=]{0,3}\[?\s{0,9}\d{1,12}\s?/)",
+    re.IGNORECASE,
+)
+"""Only before the batch of so many: "ep 3" may be an episode."""
 BAR = re.compile(
     r"(?:(?:\|\s{0,20}|^\s{0,20})(?=\d{1,15}/\d{1,15}\s{0,20}(?:\[\d{1,9}:|[━\[=]))|[━╸╺]\s{1,3}(?=\d{1,15}/\d{1,15}\s{1,3}[\d-]))"
     r"(\d{1,15})/(\d{1,15})"
@@ -60,7 +65,7 @@ def evaluation_of(line: str) -> str | None:
 
 def counts(line: str, *, evaluation: bool) -> Printed:
     """Return the step and the epoch of a line, without metrics; ``evaluation``: its counts are not those of the training."""
-    epoch = EPOCH.search(line)
+    epoch = EPOCH.search(line) or _SHORT_EPOCH.search(line)
     bracketed = "]" in line
     mmengine = _OF_MMENGINE.search(line) if bracketed else None
     both = _EPOCH_AND_BATCH.search(line) or _OF_TIMM.search(line) if bracketed else None

@@ -66,6 +66,8 @@ _ALONE = re.compile(rf"(?<=[:=])\[ {{0,9}}({NUMBER}) {{0,9}}\](?!\w)", re.IGNORE
 """An array of one number, as older versions of Gymnasium have their returns."""
 _OVER_SO_MANY = re.compile(r"(?<=[a-z])\(\d{1,6}\)(?=[\s:=]{1,20}[-+]?\d)")
 """How many values a mean is over: "mean_return(100) 1.66"."""
+_OF_ALL = re.compile(r"(?<=[Aa]ccuracy)([\s:=]{1,3})(\d{1,12}) ?/ ?(\d{1,12}) ?\(\d{1,3}(?:\.\d{1,9})?%\)")
+"""How many were right of how many, as PyTorch's example on MNIST prints it: "Accuracy: 9123/10000 (91%)"."""
 _SUM = re.compile(
     rf"(?<![\w/.@-])total(?=[\s:=]{{1,4}}{NUMBER}(?:$|[,|;]|\s(?!(?:m?s|sec|secs|seconds|min|minutes|h)\b)))", re.IGNORECASE
 )
@@ -243,6 +245,8 @@ def _from_text(line: str) -> Printed | None:
         line = _ALONE.sub(r"\1", line)
     if "(" in line:
         line = _OVER_SO_MANY.sub("", line)
+    if "%)" in line:
+        line = _OF_ALL.sub(_right_of_all, line)
     if "," in line:
         line = with_points(line)
     if line.count("loss") > 1 and "total" in line:
@@ -270,6 +274,11 @@ def _from_text(line: str) -> Printed | None:
     if not any(is_measured(name) for name in metrics):
         return None
     return replace(counts(line, evaluation=bool(kinds) and None not in kinds), metrics=metrics)
+
+
+def _right_of_all(found: re.Match[str]) -> str:
+    right, of_all = int(found[2]), int(found[3])
+    return f"{found[1]}{100 * right / of_all:.6g}%" if of_all else found[0]
 
 
 def _of_episodes(line: str) -> str:

@@ -1,7 +1,8 @@
 """The pace that a printed line reports: rates, times of a step, and times of a whole training or evaluation. Pure.
 
 A rate has one name, however it is printed: "1.5s/it", "4.0it/s" and "dt: 250ms" are ``it_per_sec``, and "170K tok/s" is
-``tokens_per_sec``. The time for data and that of the step count only if one line holds both.
+``tokens_per_sec``. The time for data and that of the step count only if one line holds both, and it is not about the first
+batch of an epoch.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ _N = r"(\d{1,3}(?:,\d{3}){1,5}(?:\.\d{1,25})?|\d{1,25}(?:\.\d{1,25})?(?:e[+-]?\d
 _UNIT = r"(it|iters?|iterations?|steps?|batch(?:es)?|tok|tokens?|samples?|sequences?|imgs?|images?|examples?|sentences?)"
 _SECOND = r"s(?:ec(?:ond)?)?\b"
 _PER_S = re.compile(rf"(?i)(?<![\w.,]){_N} ?([KM])? ?{_UNIT} ?(?:/|per |p) ?{_SECOND}(?!\s{{0,9}}[:=]\s{{0,9}}\d)")
+_NAMED_BEFORE = re.compile(r"(?:^|[\s|,;(\[])[A-Za-z][\w/@-]{0,30}[ :=]{1,3}$")
+_FOLLOWED = re.compile(rf"\s{{1,9}}{_N} ?[KM]?(?! ?[A-Za-z]{{1,12}}/|[\w/%]|[.,]\d)")
+"""In "ppl 135.0 tok/s 61311", the number before has its own name, and the one behind has no other unit."""
 _NAMED = re.compile(
     r"(?i)(?<![A-Za-z])(?<!val_)(?<!val/)(?<!test_)(?<!test/)(?<!eval_)(?<!eval/)"
     rf"{_UNIT}(?:/|_per_| per |/ ){_SECOND}[\"']?\s{{0,20}}[:=]?\s{{0,20}}{_N}( ?[KM])?(?![\w/]|,\d)"
@@ -42,6 +46,8 @@ _STEP = re.compile(
 )
 _COMPUTE = re.compile(rf"(?i)(?<![\w/])(?:compute(?:_time)?|fwd[/+_]bwd|forward[/+_]backward){_NUMBER}")
 """What a step takes besides its data."""
+_PLACE = re.compile(r"(?<![\d./])(\d{1,9})\s?/\s?\d{2,9}\b")
+_STEP_0 = re.compile(r"(?i)\b(?:step|iter|batch)\W{1,3}0\b(?!\.)")
 
 _CLOCK = (
     r"(?:(?:(\d{1,25}):)?(\d{1,25}):(\d{1,25}(?:\.\d{1,25})?)|"
@@ -66,12 +72,23 @@ TRAINING_S, EPOCH_S, EVALUATION_S = "training_s", "epoch_s", "evaluation_s"
 DATA_TIME, STEP_TIME = "data_time", "time"
 
 
+def is_of_first_batch(line: str) -> bool:
+    """Return whether a line is about the first batch of an epoch, for which the workers start.
+
+    Where a script prints every fiftieth batch, its times would count for fifty.
+    """
+    *_, place = (None, *_PLACE.finditer(line))
+    return (place is not None and int(place[1]) <= 1) or _STEP_0.search(line) is not None
+
+
 def paces(line: str) -> dict[str, float]:
     """Return what a line says about a run's pace, by name: rates in 1/s, and the time for data and the step as printed."""
     if not _ANY.search(line):
         return {}
     found: dict[str, float] = {}
     for match in _PER_S.finditer(line):
+        if _FOLLOWED.match(line, match.end()) and _NAMED_BEFORE.search(line, max(0, match.start() - 40), match.start()):
+            continue
         _add(found, match[3], _number(match[1]) * _FACTORS[(match[2] or "").lower()])
     for match in _NAMED.finditer(line):
         _add(found, match[1], _number(match[2]) * _FACTORS[(match[3] or "").strip().lower()])
@@ -84,7 +101,7 @@ def paces(line: str) -> dict[str, float]:
         _add(found, "it", _inverse(_number(named[1])))
     elif "it_per_sec" not in found and _MS_UNIT.search(line) and (each := _MS.search(line)) is not None:
         _add(found, "it", _inverse(_number(each[1]) * 1e-3))
-    data = _DATA.search(line)
+    data = _DATA.search(line) if not is_of_first_batch(line) else None
     step = _STEP.search(line) if data is not None else None
     rest = _COMPUTE.search(line) if data is not None and step is None else None
     if data is not None and rest is not None and (data[2] == "ms") == (rest[2] == "ms"):

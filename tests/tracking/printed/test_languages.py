@@ -32,6 +32,18 @@ def taken(*lines: str) -> Taken:
         ("轮次：3 训练损失：0.4，验证损失：0.6", {"train_loss": 0.4, "val_loss": 0.6, "epoch": 3.0}),
         ("エポック 3 損失: 0.5 正解率: 0.7", {"loss": 0.5, "accuracy": 0.7, "epoch": 3.0}),
         ("에포크 2 손실: 0.3 정확도: 0.8", {"loss": 0.3, "accuracy": 0.8, "epoch": 2.0}),
+        ("epok 3 | kayıp 0.41 | doğrulama kaybı 0.6", {"loss": 0.41, "val_loss": 0.6, "epoch": 3.0}),
+        ("epok 3 eğitim kaybı 0.41 doğruluk 0.8", {"train_loss": 0.41, "accuracy": 0.8, "epoch": 3.0}),
+        ("Epoka 3/9 strata 0.41 strata walidacyjna 0.6", {"loss": 0.41, "val_loss": 0.6, "epoch": 3.0}),
+        (
+            "epoch 3 verlies 0.41 validatieverlies 0.6 nauwkeurigheid 0.8",
+            {"loss": 0.41, "val_loss": 0.6, "accuracy": 0.8, "epoch": 3.0},
+        ),
+        ("epok 3: förlust 0.41, valideringsförlust 0.6", {"loss": 0.41, "val_loss": 0.6, "epoch": 3.0}),
+        ("epocha 3 ztráta 0.41 validační ztráta 0.6", {"loss": 0.41, "val_loss": 0.6, "epoch": 3.0}),
+        ("епоха 3 втрати 0.41", {"loss": 0.41, "epoch": 3.0}),
+        ("epoch 3 sonshitsu 0.41", {"loss": 0.41, "epoch": 3.0}),
+        ("Epoche 2 Verlust 0.5 Lernrate 0.001", {"loss": 0.5, "lr": 0.001, "epoch": 2.0}),
     ],
 )
 def test_a_line_in_another_language_has_english_names(line: str, metrics: dict[str, float]) -> None:
@@ -48,6 +60,10 @@ def test_a_line_in_another_language_has_english_names(line: str, metrics: dict[s
         ("passo 120 perda=0.4", 120),
         ("шаг 120 потери 0.4", 120),
         ("步数: 120 损失: 0.4", 120),
+        ("adım 120 kayıp 0.4", 120),
+        ("krok 120 strata 0.4", 120),
+        ("stap 120 verlies 0.4", 120),
+        ("steg 120 förlust 0.4", 120),
     ],
 )
 def test_steps_are_counted_in_words_of_the_same_language(line: str, step: int) -> None:
@@ -76,6 +92,9 @@ def test_the_heading_of_a_table_may_be_in_another_language() -> None:
         "the epochal loss 0.3",
         "Verlustfunktion: 3",
         "文字 3",
+        "strata 3 of 7, loss weights 0.5",
+        "krok 3 z 5",
+        "stap 3: data laden 5",
     ],
 )
 def test_other_lines_stay_as_they_are(line: str) -> None:

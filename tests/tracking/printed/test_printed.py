@@ -86,7 +86,11 @@ LINES: list[tuple[str, dict[str, float], dict[str, Any]]] = [
     ("Epoch 1/5", {}, {"epoch": 1, "epochs": 5}),
     ("Epoch [1/5], Step [100/600], Loss: 0.2191", {"loss": 0.2191}, {"epoch": 1, "epochs": 5, "step": 100, "steps": 600}),
     ("Train Epoch: 1 [640/60000 (1%)]\tLoss: 2.301025", {"loss": 2.301025}, {"epoch": 1}),
-    ("Test set: Average loss: 0.0356, Accuracy: 9885/10000 (99%)", {"test_loss": 0.0356}, {}),
+    ("Test set: Average loss: 0.0356, Accuracy: 9885/10000 (99%)", {"test_loss": 0.0356, "test_accuracy_percent": 98.85}, {}),
+    ("Accuracy: 3/7 (43%), loss: 0.5", {"loss": 0.5, "accuracy_percent": 42.8571}, {}),
+    ("ep0 it 20/400 loss 0.3", {"loss": 0.3}, {"step": 20, "steps": 400, "epoch": 0}),
+    ("ep 2/9 step 4/50 loss 0.1", {"loss": 0.1}, {"step": 4, "steps": 50, "epoch": 2, "epochs": 9}),
+    ("ep 12 step 400 reward 3.5", {"reward": 3.5}, {"step": 400}),
     ("iter 100: loss 2.3012, time 100.00ms, mfu -100.00%", {"loss": 2.3012}, {"step": 100}),
     ("step 0: train loss 4.2874, val loss 4.2823", {"train_loss": 4.2874, "val_loss": 4.2823}, {"step": 0}),
     (

@@ -148,7 +148,8 @@ def test_a_line_about_an_epoch_says_how_long_it_took(line: str, took: float | No
 def test_waits_for_batches_in_other_words(tmp_path: Path) -> None:
     line = "iter {at:3d}: waited for batch {wait:.3f} s, forward+backward 0.115 s, total {total:.3f} s"
     slow = [line.format(at=at, wait=wait, total=wait + 0.115) for at in range(48) for wait in [0.01 if at % 8 else 4.1]]
-    assert paces(slow[0])["data_time"] == 4.1
+    assert paces(slow[8])["data_time"] == 4.1
+    assert "data_time" not in paces(slow[0]), "the workers start"
     assert told(tmp_path, slow) == ["D01"]
     assert told(tmp_path, [text.replace("4.1", "0.1").replace("4.2", "0.2") for text in slow]) == []
 
@@ -267,3 +268,35 @@ def test_losses_that_pause_while_the_process_writes_show_its_checkpoints() -> No
 @pytest.mark.parametrize(("last", "found"), [(9, True), (7, False)])
 def test_a_pause_needs_not_be_long_beside_slow_steps(last: int, found: bool) -> None:
     assert ("E07" in {item.id for item in play(near_saves.slow_steps(last), 110)[-1]}) is found
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("ep 1 300/2226 nll 4.9 ppl 135.0 tok/s 61311", {"tokens_per_sec": 61311.0}),
+        ("loss 2.1 61311 tok/s 4.2 it/s", {"tokens_per_sec": 61311.0, "it_per_sec": 4.2}),
+        ("speed 61311 tok/s 4.2 it/s", {"tokens_per_sec": 61311.0, "it_per_sec": 4.2}),
+        ("loss 0.41 it/s 12.3", {"it_per_sec": 12.3}),
+        ("throughput 12.3K tok/s 41% mfu", {"tokens_per_sec": 12300.0}),
+        ("12.3 it/s 4 GPUs", {"it_per_sec": 12.3}),
+    ],
+)
+def test_a_unit_belongs_to_one_number(line: str, found: dict[str, float]) -> None:
+    assert paces(line) == found
+
+
+TIMM = "Train: {epoch} [{at:4d}/389 ({share:3.0f}%)]  Loss: 4.79 (4.79)  Time: {time:.3f}s (0.4s)  Data: {data:.3f} (0.1)"
+
+
+def test_the_first_batch_of_an_epoch_says_nothing_of_the_others(tmp_path: Path) -> None:
+    def lines(data: float) -> list[str]:
+        return [
+            TIMM.format(
+                epoch=epoch, at=at, share=at / 3.89, time=0.313 + data * bool(at) + 1.5 * (not at), data=data if at else 1.5
+            )
+            for epoch in range(9)
+            for at in range(0, 389, 50)
+        ]
+
+    assert told(tmp_path, lines(0.007)).count("D01") == 0
+    assert told(tmp_path, lines(0.6))[0] == "D01"
