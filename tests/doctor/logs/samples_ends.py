@@ -26,6 +26,7 @@ ENDS: tuple[tuple[str, str, dict[str, str]], ...] = (
     ("array_cut_short", "ValueError: mmap length is greater than file size", {}),
     ("background_workers", "RuntimeError: One or more background workers are no longer alive. Exiting.", {}),
     ("killed", "      Reason:       OOMKilled", {}),
+    ("killed", "train: Caching images (50.3GB RAM):  98%|███▊| 10973/11214 [00:36<00:00, 302.61it/s]Killed", {}),
     ("killed", '            "OOMKilled": true,', {}),
     ("killed", "ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.", {}),
     ("killed", "(raylet) 2 Workers (tasks / actors) killed due to memory pressure (OOM), 0 Workers crashed", {}),

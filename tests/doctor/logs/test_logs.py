@@ -317,6 +317,28 @@ def test_no_line_is_evidence_twice() -> None:
         assert len(texts) == len(set(texts)), texts
 
 
+def test_the_drivers_log_says_what_an_unknown_error_was() -> None:
+    failed = traceback("RuntimeError: CUDA error: unknown error")
+    xid = "NVRM: Xid (PCI:0000:43:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.\n"
+    assert told(failed + xid).findings[0].id == "I05"
+    assert told(xid + failed).findings[0].id == "I05"
+    assert told(failed).findings[0].id == "exception"
+    known = told(traceback("RuntimeError: CUDA error: device-side assert triggered") + xid.replace("79", "13"))
+    assert known.findings[0].id != "I04", "that Xid is a consequence"
+
+
+def test_a_process_that_aborts_because_a_peer_has_left() -> None:
+    left = (
+        "[rank3]:[E211 04:24:41.384412919 ProcessGroupNCCL.cpp:1595] [PG ID 0 Rank 3] Process group watchdog thread terminated "
+        "with exception: NCCL error: remote process exited or there was a network error, NCCL version 2.21.5\n"
+        "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.\n"
+        "Last error:\nsocketProgress: Connection closed by remote peer gpu-09.int.cluster<41051>\n"
+    )
+    aborts = "terminate called after throwing an instance of 'c10::DistBackendError'\n"
+    assert told(left + aborts).findings[0].id != "cpp_terminate"
+    assert told(aborts).findings[0].id == "cpp_terminate"
+
+
 def test_an_xid_is_shown_with_what_its_number_means() -> None:
     def log(xid: int) -> str:
         return f"[ 812.1] NVRM: Xid (PCI:0000:3b:00): {xid}, pid=812, name=python\n"

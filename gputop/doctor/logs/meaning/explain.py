@@ -18,10 +18,12 @@ from gputop.doctor.logs import exits, last_words
 from gputop.doctor.logs.last_words import Word, first_word
 from gputop.doctor.logs.launcher import Root
 from gputop.doctor.logs.meaning.first_failure import (
+    PEER_LEFT,
     fatal,
     first_failure,
     is_same,
     not_after_a_peer,
+    not_before_hardware,
     not_cancelled_for,
     reason_of,
     without_stops,
@@ -34,7 +36,7 @@ from gputop.doctor.logs.patterns.pattern import HINT
 from gputop.doctor.logs.scan import LogScan
 
 _ABORTS = ("cpp_terminate", "stopped")
-"""How a process ends when its watchdog gives up, and how the launcher then ends the others."""
+"""How a process ends when its watchdog gives up or a peer has left, and how the launcher then ends the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +76,8 @@ def explain(scans: Sequence[LogScan], run: str | None = None, failed: bool = Fal
         seen = [replace(item, followed=False) for item in seen]
     consequences = tuple(item for item in seen if item.pattern is not None and item.pattern.cascade)
     failures = not_after_a_peer([item for item in seen if item.failure], consequences)
-    failures = fatal(not_cancelled_for(failures, consequences), passed)
-    if any(item.pattern is not None and item.pattern.id in TIMEOUTS for item in consequences):
+    failures = fatal(not_before_hardware(not_cancelled_for(failures, consequences)), passed)
+    if any(item.pattern is not None and item.pattern.id in (*TIMEOUTS, *PEER_LEFT) for item in consequences):
         failures = [item for item in failures if item.pattern is None or item.pattern.id not in _ABORTS]
     root = first_failure(failures, launcher, scans)
     word = None if root is not None else _last_word(scans, consequences, launcher)

@@ -35,8 +35,11 @@ _BUILD = re.compile(
 """Reports that a compiler or linker failed; its own words came before."""
 REASON_WITHIN = 400
 """The lines of a build between what failed in it and what reports that."""
+_OF_HARDWARE = frozenset({"gpu_lost", "xid"})
+"""What the driver says of a GPU; the process that used it may only have seen an unknown error before."""
+_OF_CUDA = re.compile(r"\bCUDA error: (?:unknown error|.{0,80}\bunspecified\b|uncorrectable ECC|hardware stack error)")
 _LOST_RENDEZVOUS = frozenset({"rdzv_connection"})
-_PEER_LEFT = frozenset({"nccl_peer_closed", "nccl_remote", "gloo_peer", "store_lost"})
+PEER_LEFT = frozenset({"nccl_peer_closed", "nccl_remote", "gloo_peer", "store_lost"})
 """What a rank says when a process on another host has closed its connection."""
 _SHELL_GOES_ON = frozenset({"command_not_found", "conda_activate"})
 """What a shell script survives without set -e: a later failure ended it."""
@@ -115,8 +118,18 @@ def not_cancelled_for(failures: list[Observation], consequences: Sequence[Observ
 
 def not_after_a_peer(failures: list[Observation], consequences: Sequence[Observation]) -> list[Observation]:
     """Leave out that a node lost the rendezvous after a process of another one had closed its connections: that one ended."""
-    left = {item.file: item.at for item in reversed(consequences) if _is_one_of(item, _PEER_LEFT)}
+    left = {item.file: item.at for item in reversed(consequences) if _is_one_of(item, PEER_LEFT)}
     return [item for item in failures if not _is_one_of(item, _LOST_RENDEZVOUS) or left.get(item.file, item.at) >= item.at]
+
+
+def not_before_hardware(failures: list[Observation]) -> list[Observation]:
+    """Leave out a CUDA error without a reason if the driver's log then says what happened to the GPU."""
+    last = max((place for place, item in enumerate(failures) if _is_one_of(item, _OF_HARDWARE)), default=-1)
+    return [
+        item
+        for place, item in enumerate(failures)
+        if place > last or item.pattern is not None or _OF_CUDA.search(item.line) is None
+    ]
 
 
 def reason_of(report: Observation | None, seen: Sequence[Observation]) -> Observation | None:

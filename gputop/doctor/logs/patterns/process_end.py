@@ -18,6 +18,7 @@ _KILLED = (
     # The words of bash, dash and zsh; a line of its own, or behind the number of the process.
     ("Killed", r"(?:^|\s)\d+ Killed(?:: 9)?(?:\s|$)|^Killed(?:: 9)?\s*$|^\[\d+\][+-]?\s+Killed\s"),
     ("killed", r"^zsh: killed\b"),
+    ("Killed", r"(?:it/s|s/it|\?)\]Killed$"),  # behind a progress bar, which ends no line
     # torch.multiprocessing.spawn; subprocess, also of accelerate and lightning; DeepSpeed's launcher.
     ("signal SIGKILL", r"process \d+ terminated with signal SIGKILL"),
     ("Signals.SIGKILL", r"died with <Signals\.SIGKILL: 9>"),
