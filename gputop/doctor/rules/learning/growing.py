@@ -40,6 +40,9 @@ BEGIN = 3
 loss may be that of the easiest one (our choice)."""
 LEARNED = 0.7
 """A run has learned something once its loss has been at or below this share of its initial loss."""
+LEARNED_SOME, WORSE = 0.8, 1.2
+"""Or the newest losses are above the initial one, and their median so many times it, after a loss at or below this share of it:
+a model that knows nothing would be better (our choice)."""
 RISING_MIN, RISING_PARTS, RISEN_AMONG, RISEN = 40, 4, 8, 1.5
 """Of so many losses in ``RISEN_AMONG`` parts, each of so many or more since the lowest is higher than the one before, and the
 last so many times it (our choice)."""
@@ -93,6 +96,7 @@ def loss_grows(evidence: Evidence, group: RankGroup) -> Judgement:
     # What a run had learned is lost, however little that is of a loss that is the logarithm of something.
     unlearned = learned and now >= began and min(newest) >= BACK_AT_START * began
     unlearned = unlearned or _rises_steadily(series.values)
+    unlearned = unlearned or (best.mean <= LEARNED_SOME * began and min(newest) >= began and now >= WORSE * began)
     grown_from_best = now >= (GROWN_STEADILY if steadily else GROWN_FROM_BEST) * best.mean
     if not unlearned and (not grown_from_best or now < BACK_AT_START * began):
         return None
@@ -168,7 +172,8 @@ J02 = Rule(
         f"or of {RISEN_AMONG} parts of {RISING_MIN} or more losses, each of the {RISING_PARTS} or more since the lowest is "
         f"higher than the one before, and the last {RISEN:g} times it (possible)",
         f"or, however few times the lowest it is, that median is the first or higher, and none of the newest losses is below "
-        f"{BACK_AT_START:g} times the first, though the loss had been below {LEARNED:.0%} of it",
+        f"{BACK_AT_START:g} times the first, though the loss had been below {LEARNED:.0%} of it; or that median is {WORSE:g} "
+        f"times the first, and none of the newest losses is below the first, though the loss had been below {LEARNED_SOME:.0%}",
         "only for a run with a single loss, or the sum of its losses, that is always positive and is not called an objective",
     ),
     estimated=True,

@@ -34,3 +34,18 @@ def test_a_loss_that_only_rises(course: Course, lines: int, found: bool, tmp_pat
     log = tmp_path / "train.log"
     log.write_text("\n".join(text.format(at=41200 + 10 * at, loss=course(at)) for at in range(lines)) + "\n")
     assert ("J02" in {item.id for item in explain_logs([str(log)])[0]}) is found
+
+
+@pytest.mark.parametrize(
+    ("best", "now", "found"),
+    [(7.5, 13.0, True), (7.5, 11.0, False), (9.5, 13.0, False)],
+    ids=["worse", "as at first", "no better"],
+)
+def test_a_loss_that_ends_above_that_of_a_new_model(best: float, now: float, found: bool, tmp_path: Path) -> None:
+    """The loss of a language model: however noisy, a new model would answer better."""
+    log = tmp_path / "train.log"
+    middle = [10.8, 9.9, 9.2, *(best + 0.2 * (at % 3) for at in range(12))]
+    course = [*middle, *(best + (now - best) * at / 40 + 0.9 * ((at * 7) % 5 - 2) / 2 for at in range(40))]
+    course += [now + 0.4 * ((at * 7) % 5 - 2) / 2 for at in range(30)]
+    log.write_text("\n".join(f"iter {at * 10}: loss {loss:.4f}, time 2712.96ms" for at, loss in enumerate(course)) + "\n")
+    assert ("J02" in {item.id for item in explain_logs([str(log)])[0]}) is found
