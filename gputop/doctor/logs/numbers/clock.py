@@ -18,7 +18,7 @@ _DATED = re.compile(rf"(?<!\d)(?P<year>\d{{4}})[-/.](?P<month>\d\d)[-/.](?P<day>
 _YEAR_LAST = re.compile(rf"(?<!\d)(?P<month>\d\d)/(?P<day>\d\d)/(?P<year>\d{{4}}),? {_TIME}")
 """As Hugging Face's scripts write it."""
 _WITHOUT_YEAR = re.compile(rf"(?<![\d/])(?P<month>\d\d)[-/](?P<day>\d\d) {_TIME}")
-_NAMED = re.compile(rf"(?<![A-Za-z])(?P<name>[A-Z][a-z]{{2}}) {{1,2}}(?P<day>\d{{1,2}}) {_TIME}")
+_NAMED = re.compile(rf"(?<![A-Za-z])(?P<name>[A-Z][a-z]{{2}}) {{1,2}}(?P<day>\d{{1,2}}) {_TIME}(?: (?P<year>20\d\d)\b)?")
 _OF_GLOG = re.compile(rf"(?:^|\[)[IWEF](?P<month>\d\d)(?P<day>\d\d) {_TIME}")
 _ALONE = re.compile(rf"^\W{{0,2}}{_TIME}(?=[\s\]|)>:,-])(?!<)")
 """A time of day, or the time since the start, at the very beginning of the line; not the time inside a progress bar."""
@@ -29,6 +29,8 @@ _MONTHS = {
     for number, name in enumerate(("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"), 1)
 }
 _COMMON_YEAR = 2001
+_DATED_FROM_S = 1e10
+"""A time with a date is far above, and one without far below."""
 
 
 def written_at(line: str) -> float | None:
@@ -64,22 +66,35 @@ def _of_day(found: re.Match[str]) -> float:
 
 
 class Clock:
-    """The times of the lines of one log, which only rise: a time without a date starts over at midnight."""
+    """The times of the lines of one log, which only rise: a time without a date starts over at midnight.
+
+    A log may have both: nvidia-smi prints a date between the lines of a script that prints none. The first time decides which
+    of them counts.
+    """
 
     def __init__(self) -> None:
         self._last: float | None = None
         self._days_s = 0.0
+        self._is_dated = False
 
     def at(self, line: str) -> float | None:
         """Return when this line was written, in seconds; None if it does not say, or is older than the one before it."""
         at = written_at(line)
         if at is None:
             return None
-        at += self._days_s
+        is_dated = at >= _DATED_FROM_S
+        if self._last is None:
+            self._is_dated = is_dated
+        elif is_dated and not self._is_dated:
+            at %= _DAY_S
+        if not is_dated and self._is_dated and self._last is not None:
+            at += self._last // _DAY_S * _DAY_S
+        else:
+            at += self._days_s
         if self._last is not None and at < self._last:
             if self._last - at < _DAY_S / 2 or at + _DAY_S - self._last > _DAY_S / 2:
                 return None
-            self._days_s += _DAY_S
+            self._days_s += 0.0 if self._is_dated else _DAY_S
             at += _DAY_S
         self._last = at
         return at

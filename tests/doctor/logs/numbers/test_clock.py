@@ -73,3 +73,24 @@ def test_dates_are_told_apart() -> None:
     assert before is not None
     assert after is not None
     assert after - before == 26 * 3600  # a leap year
+
+
+def test_dates_between_times_without_one() -> None:
+    """As where nvidia-smi is printed between the lines of a script, or a script between those of a launcher."""
+    without = ("23:59:50 step 1", "Thu Jun  6 23:59:52 2024", "00:00:05 step 2", "Fri Jun  7 00:00:06 2024", "00:00:07 step 3")
+    clock = Clock()
+    times = [clock.at(line) for line in without]
+    assert [time - 86_390.0 if time is not None else None for time in times] == [0.0, 2.0, 15.0, 16.0, 17.0]
+    dated = (
+        "2024-06-06 23:59:50 a",
+        "23:59:55 b",
+        "00:00:05 c",
+        "Fri Jun  7 00:00:06 2024",
+        "2024-06-09 00:00:06",
+        "00:00:10 d",
+    )
+    clock = Clock()
+    times = [clock.at(line) for line in dated]
+    first = times[0]
+    assert first is not None
+    assert [time - first for time in times if time is not None] == [0.0, 5.0, 15.0, 16.0, 172_816.0, 172_820.0]
