@@ -27,6 +27,7 @@ from gputop.doctor.logs.numbers.gpus.stated_places import TAKEN_SHARE
 from gputop.doctor.logs.numbers.parts import LINES_MIN
 from gputop.doctor.logs.numbers.pauses import EVALUATION_SHARE, LONGER, PAUSES_MIN, SHARE
 from gputop.doctor.logs.numbers.ranks.one_is_late import DATA_SHARE, DATA_TIMES, WAIT_SHARE, WORK_SHARE, WORK_TIMES
+from gputop.doctor.logs.numbers.ranks.same_samples import TURNS_MIN as SAME_TURNS
 from gputop.doctor.logs.numbers.stands_still import SPAN_S
 from gputop.doctor.logs.numbers.stated import LINES_MIN as STATED_MIN
 from gputop.doctor.logs.numbers.step_parts import SHARES
@@ -80,10 +81,12 @@ _LOGS = f"""\
   that each say so ([A18](#a18)).
 - {LABELS_MIN} or more batches whose printed labels are all of one class, another one each time ([J04](#j04)); the same first
   samples on each rank in {SAME_EPOCHS} or more epochs ([C06](#c06)).
+- Ids of samples that are the same on each rank, at {SAME_TURNS} or more steps or in a list ([C05](#c05)).
 - Checksums or norms of the weights that never agree between ranks, unless a line speaks of shards ([C03](#c03)).
 - A table of torch.profiler in which waits of the CPU that read values ([E01](#e01)), the loader ([D01](#d01)), copies to the
   GPU ([D05](#d05)) or NCCL ([E06](#e06)) take {PROFILED:.0%} or more; likely from {PROFILED_LIKELY:.0%}.
 - {ROWS_MIN} or more rows of `nvidia-smi --query-gpu` that say thermal slowdown of a GPU ([I01](#i01)).
+- A device that is said to be the CPU, or that CUDA is not available, in a training whose log speaks of GPUs ([A12](#a12)).
 - Only possible: a printed map of layers over several GPUs ([A10](#a10)), ranks of Lightning that each see more GPUs than there
   are ranks ([A02](#a02)), {TAKEN_SHARE:.0%} less free memory on one GPU than on the others at the start ([H03](#h03)).
 These limits are our choice."""

@@ -129,7 +129,7 @@ _TABLE = {
     "doctor/logs/patterns": "doctor/findings",
     "doctor/logs": "ground doctor/findings doctor/logs/patterns",
     "doctor/logs/meaning": "ground doctor/findings doctor/logs doctor/logs/patterns",
-    "doctor/logs/numbers": "ground doctor/findings doctor/logs",
+    "doctor/logs/numbers": "ground doctor/findings doctor/logs tracking/printed",
     "doctor/logs/numbers/gpus": "ground doctor/findings doctor/logs doctor/logs/numbers",
     "doctor/logs/numbers/ranks": "ground doctor/findings doctor/logs/numbers",
     "doctor/preflight": "ground doctor/evidence doctor/findings",

@@ -13,24 +13,33 @@ from pathlib import Path
 from gputop.doctor.findings.finding import Finding
 from gputop.doctor.logs.numbers.batches import Batches
 from gputop.doctor.logs.numbers.clock import Clock
+from gputop.doctor.logs.numbers.cpu_quota import CpuQuota
 from gputop.doctor.logs.numbers.first_batches import FirstBatches
+from gputop.doctor.logs.numbers.gpus.gpu_memories import GpuMemories
 from gputop.doctor.logs.numbers.gpus.growing_memory import GrowingMemory
+from gputop.doctor.logs.numbers.gpus.on_cpu import OnCpu
 from gputop.doctor.logs.numbers.gpus.one_process import OneProcess
 from gputop.doctor.logs.numbers.gpus.profile_tables import ProfileTables
 from gputop.doctor.logs.numbers.gpus.smi_rows import SmiRows
+from gputop.doctor.logs.numbers.gpus.smi_tables import SmiTables
 from gputop.doctor.logs.numbers.gpus.stated_places import StatedPlaces
+from gputop.doctor.logs.numbers.gpus.utilization import Utilization
+from gputop.doctor.logs.numbers.lightning_profiles import LightningProfiles
 from gputop.doctor.logs.numbers.line import Follower, Lines
 from gputop.doctor.logs.numbers.not_a_number import NotANumber
 from gputop.doctor.logs.numbers.pauses import Pauses
 from gputop.doctor.logs.numbers.ranks.checksums import Checksums
 from gputop.doctor.logs.numbers.ranks.each_rank import EachRank
 from gputop.doctor.logs.numbers.ranks.rank_columns import RankColumns
+from gputop.doctor.logs.numbers.ranks.rank_tables import RankTables
+from gputop.doctor.logs.numbers.ranks.same_samples import SameSamples
 from gputop.doctor.logs.numbers.stands_still import StandsStill
 from gputop.doctor.logs.numbers.stated import Stated
 from gputop.doctor.logs.numbers.step_parts import StepParts
 from gputop.snapshot import Points, Rank, Run, loss_metric
 from gputop.terminal_text import strip_escapes
 from gputop.tracking.printed import rates
+from gputop.tracking.printed.languages import in_english
 from gputop.tracking.printed.lines import LINE_CHARACTERS, SOURCE, parse
 from gputop.tracking.printed.names import EVALUATION, is_evaluation
 from gputop.tracking.printed.tables import Tables
@@ -85,8 +94,20 @@ def printed_findings(path: Path) -> tuple[Finding, ...]:
     Of each id, only the first finding: what compares ranks says more than what holds for all of them.
     """
     followers: tuple[Follower, ...] = (
-        *(EachRank(), RankColumns(), NotANumber(), OneProcess(), Pauses(), FirstBatches(), StepParts()),
-        *(GrowingMemory(), StandsStill(), Stated(), Batches(), Checksums(), StatedPlaces(), ProfileTables(), SmiRows()),
+        *(EachRank(), RankColumns(), RankTables(), NotANumber(), OneProcess(), Pauses(), FirstBatches(), StepParts()),
+        *(
+            GrowingMemory(),
+            StandsStill(),
+            Stated(),
+            Batches(),
+            Checksums(),
+            SameSamples(),
+            StatedPlaces(),
+            OnCpu(),
+            CpuQuota(),
+            LightningProfiles(),
+        ),
+        *(ProfileTables(), SmiRows(), SmiTables(), GpuMemories(), Utilization()),
     )
     reader = Lines()
     try:
@@ -150,7 +171,7 @@ class _Paces:
         *lines, self._rest = re.split(r"[\r\n]+", self._rest + data.decode("utf-8", "replace"))
         self._rest = self._rest[-LINE_CHARACTERS:]
         for line in lines:
-            self._take(strip_escapes(line[:LINE_CHARACTERS]))
+            self._take(in_english(strip_escapes(line[:LINE_CHARACTERS])))
 
     def _take_time(self, line: str) -> None:
         """Take the time at which a line with a step was written, if that is long enough after the one before."""

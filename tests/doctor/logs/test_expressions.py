@@ -11,7 +11,9 @@ from gputop.doctor.logs.meaning import explain, first_failure, habits
 from gputop.doctor.logs.numbers import (
     batches,
     clock,
+    cpu_quota,
     first_batches,
+    lightning_profiles,
     line,
     not_a_number,
     parts,
@@ -21,8 +23,17 @@ from gputop.doctor.logs.numbers import (
     stated,
     step_parts,
 )
-from gputop.doctor.logs.numbers.gpus import growing_memory, one_process, profile_tables, stated_places
-from gputop.doctor.logs.numbers.ranks import checksums, each_rank, rank_columns
+from gputop.doctor.logs.numbers.gpus import (
+    gpu_memories,
+    growing_memory,
+    on_cpu,
+    one_process,
+    profile_tables,
+    smi_tables,
+    stated_places,
+    utilization,
+)
+from gputop.doctor.logs.numbers.ranks import checksums, each_rank, rank_columns, rank_tables, same_samples
 from gputop.doctor.logs.patterns.table import PATTERNS
 from gputop.jobs.output import printed_log
 from tests.doctor.logs.backtracking import quadratic
@@ -46,8 +57,9 @@ SEARCHED = [
             tracebacks,
             trouble,
         ),
-        *(batches, checksums, clock, each_rank, first_batches, growing_memory, line, not_a_number, one_process),
+        *(batches, checksums, clock, each_rank, first_batches, growing_memory, line, not_a_number, on_cpu, one_process),
         *(parts, pauses, profile_tables, rank_columns, speakers, stands_still, stated, stated_places, step_parts),
+        *(cpu_quota, gpu_memories, lightning_profiles, rank_tables, same_samples, smi_tables, utilization),
         printed_log,
     )
     for name in vars(module)

@@ -25,7 +25,7 @@ _LABELS = re.compile(
 _EPOCH = re.compile(r"(?i)(?<![a-z])(?:epoche?|[ée]poque|[ée]poca)\W{0,4}(\d{1,6})\b")
 _EPOCHS = ("poch", "poque", "poca")
 _IDS = re.compile(
-    r"(?i)(?<![a-z])(?:ids?|idx|indices|index|samples?)(?![a-z])[\s:=\[(]{1,4}"
+    r"(?i)(?<![a-z])(?:ids?|idx|indices|index|indizes|[íi]ndices|samples?)(?![a-z])[\s:=\[(]{1,4}"
     rf"((?:[A-Za-z_./-]{{0,40}}\d[\w./-]{{0,40}}[ ,]{{1,3}}){{{IDS_MIN - 1},100}}[A-Za-z_./-]{{0,40}}\d[\w./-]{{0,40}})"
 )
 """Samples one after the other. Files are no samples: those of a rank may stay."""
@@ -85,7 +85,7 @@ class Batches:
         if len(orders) < 2 and len(epochs) < EPOCHS_MAX:
             orders.add(" ".join(named))
             epochs.add(int(epoch[1]))
-            self._line = line.text.strip()
+            self._line = line.printed.strip()
 
     def _one_class(self) -> Finding | None:
         """J04: a batch holds one class, the next ones another."""

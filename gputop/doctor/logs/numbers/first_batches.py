@@ -28,14 +28,23 @@ _TOOK = re.compile(
     r"(?i)(?<![A-Za-z])(?:took|wait(?:ed)?|data(?:_?time|_?wait)?|time|fetch|load)[ :=]{1,4}(\d{1,6}\.\d{1,6}) ?(m?s)(?![a-z])"
 )
 _SENTENCE = re.compile(
-    r"(?i)\b(?:first batch|erster batch|premier lot|primer lote)\b[^\d|]{0,20}(\d{1,6}\.\d{1,6}) ?(m?s)(?![a-z])"
+    r"(?i)\b(?:first batch|erster batch|premier lot|primer lote|primo lotto|primeiro lote|первая партия|первый батч|ilk yığın|"
+    r"pierwsza paczka|eerste batch)\b[^\d|]{0,20}(\d{1,6}\.\d{1,6}) ?(m?s|м?с|sn)(?![a-zа-я])"
 )
-_FIRST = ("first batch", "erster batch", "premier lot", "primer lote")
+_FIRST = (
+    *("first batch", "erster batch", "premier lot", "primer lote", "primo lotto", "primeiro lote", "первая партия"),
+    *("первый батч", "ilk yığın", "pierwsza paczka", "eerste batch"),
+)
 _REST = re.compile(
     r"(?i)\b(?:remaining|rest|others?|other|following|übrige\w{0,2}|restlich\w{0,2}|autres|restantes)\b\D{0,12}(\d{1,9}) "
     r"(?:batch(?:es)?|steps?|it(?:er)?s?|lots|lotes)\b[^\d|]{0,12}(\d{1,6}\.\d{1,6}) ?(m?s)(?![a-z])"
 )
 """Sentences about the first batch of an epoch, and about all the others."""
+_EACH = re.compile(
+    r"(?i)\b(?:remaining|rest|others?|übrige\w{0,2}|autres|restantes|altri|остальные|kalan) (\d{1,9})(?: [a-zà-ÿа-я]{1,12})? "
+    r"(?:at|à|je|a|da|по|each) (\d{1,6}\.\d{1,6}) ?(m?s|м?с|sn)(?![a-zа-я])"
+)
+"""What each of the others takes."""
 
 
 class FirstBatches:
@@ -73,7 +82,11 @@ class FirstBatches:
             batches = int(rest[1])
             self._others += [_seconds(rest[2], rest[3]) / batches] * OTHERS_MIN
             self._batches = max(self._batches, batches + 1)
-        return first is not None or rest is not None
+        each = _EACH.search(text) if rest is None else None
+        if each is not None and int(each[1]):
+            self._others += [_seconds(each[2], each[3])] * OTHERS_MIN
+            self._batches = max(self._batches, int(each[1]) + 1)
+        return first is not None or rest is not None or each is not None
 
     def findings(self) -> tuple[Finding, ...]:
         """Return that the first batches are late, if they are."""
@@ -108,4 +121,4 @@ class FirstBatches:
 
 
 def _seconds(number: str, unit: str) -> float:
-    return float(number) * (1e-3 if unit.lower() == "ms" else 1.0)
+    return float(number) * (1e-3 if unit.lower() in ("ms", "мс") else 1.0)

@@ -11,6 +11,7 @@ from gputop.doctor.findings.finding import Finding
 from gputop.doctor.logs.numbers.clock import Clock
 from gputop.doctor.logs.numbers.parts import Legend
 from gputop.doctor.logs.numbers.speakers import Speaker, speaker_of
+from gputop.tracking.printed.languages import in_english
 
 _OF_EVALUATION = re.compile(r"(?i)^\W{0,4}(?:\w{1,20}: )?(?:test|val|valid|validation|eval|evaluation)\b")
 CHARACTERS = 1000
@@ -22,8 +23,11 @@ class Line:
     """A line without escape sequences."""
 
     text: str
+    """With the words for a loss, a step and the like in English."""
+    printed: str
+    """As it was printed, to be quoted."""
     lower: str
-    """The same in lower case, to look for words before an expression does."""
+    """The text in lower case, to look for words before an expression does."""
     at: float | None
     """When it was written, in seconds since some day; None if it does not say."""
     speaker: Speaker | None
@@ -61,7 +65,8 @@ class Lines:
     def of(self, texts: Iterable[str]) -> Iterator[Line]:
         """Yield the next lines."""
         for whole in texts:
-            text = whole[:CHARACTERS]
+            printed = whole[:CHARACTERS]
+            text = in_english(printed)
             speaker = speaker_of(text)
             parts = self._legend.parts_of(text if speaker is None else speaker.rest)
-            yield Line(text, text.lower(), self._clock.at(text), speaker, parts)
+            yield Line(text, printed, text.lower(), self._clock.at(printed), speaker, parts)

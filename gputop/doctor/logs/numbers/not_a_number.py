@@ -59,7 +59,7 @@ class NotANumber:
             elif has_nan and "." in value and values.finite >= FINITE_MIN:
                 self._finite_beside = True
             else:
-                values.finite, values.nan, values.last = values.finite + 1, 0, line.text.strip()
+                values.finite, values.nan, values.last = values.finite + 1, 0, line.printed.strip()
 
     @property
     def _is_early(self) -> bool:

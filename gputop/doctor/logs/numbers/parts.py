@@ -12,7 +12,7 @@ LINES_MIN = 5
 """At least this many lines with times show what is usual (our choice)."""
 _NAME = (
     r"(?<![\w./-])([Ww]aits? for (?:the )?others|[A-Za-z][\w+/-]{0,40}(?: (?:wait|time|loading|ready))?)"
-    r"(?: ?\((?P<in>m?s|sec|seconds)\))?"
+    r"(?: ?\((?:(?P<in>m?s|sec|seconds)|(?:incl|excl|with|without)\b[a-z. ]{0,20})\))?"
 )
 _PART = re.compile(
     rf"{_NAME}[\"']?[ :=]{{1,5}}(\d{{1,6}}\.\d{{1,6}}|\d{{1,7}}(?= ?m?s\b))"
@@ -23,6 +23,10 @@ _ROW = re.compile(r"(?<![\d./])\d{1,5}\.\d{1,6}(?: / \d{1,5}\.\d{1,6}){1,7}(?![\
 _LEGEND = re.compile(r"(?<![\w/])[A-Za-z][\w+-]{0,30}(?: / [A-Za-z][\w+ -]{0,30}?){1,7}(?=[,.;()]|$)")
 _HEADING = re.compile(r"\btime \((m?s)\)")
 """DeepSpeed's line of times has its unit before the first of them."""
+_OF_MEGATRON = re.compile(r"^\s{1,12}([a-z][\w-]{2,60}) \.{2,60}: \((\d{1,9}\.\d{1,4}), (\d{1,9}\.\d{1,4})\)")
+"""A timer with its shortest and its longest time among the ranks, in milliseconds."""
+_WITHIN_OTHERS = re.compile(r"^(?:forward-backward|interval-time|optimizer-.{1,40}|.{1,40}-(?:setup|barrier))$")
+"""Megatron's timers that hold others, or are part of another one."""
 _WORKS = (
     r"fwd|bwd|forward|backward|busy|comp(?:ute)?|opt(?:im(?:izer)?)?|upd(?:ate|t)?|model|gpu|train|rollout|sampl(?:e|ing)|"
     r"generat(?:e|ion)|learn|actor|critic|grad"
@@ -30,7 +34,7 @@ _WORKS = (
 _EXPRESSIONS: tuple[tuple[PartKind, str], ...] = (
     (
         "communication",
-        r"all[-_]?reduce|all[-_]?gather|reduce[-_]?scatter|comm(?:s|unication)?(?![a-z])|sync(?!bn)|barrier|nccl",
+        r"all[-_]?reduce|all[-_]?gather|grads?-sync|reduce[-_]?scatter|comm(?:s|unication)?(?![a-z])|sync(?!bn)|barrier|nccl",
     ),
     ("saving", r"sav(?:e|ing)|checkpoint|ckpt|snapshot"),
     ("evaluation", r"(?<![a-z])(?:eval|val|test)"),
@@ -70,6 +74,9 @@ _NESTED = ("bwd_inner", "bwd_allreduce"), "bwd"
 
 def parts_of(text: str) -> dict[str, float]:
     """Return the seconds of each part that a line prints, by its name in lower case; as printed if it names no unit."""
+    timer = _OF_MEGATRON.match(text) if " ..." in text else None
+    if timer is not None:
+        return {timer[1]: float(timer[3]) * 1e-3} if _WITHIN_OTHERS.match(timer[1]) is None else {}
     heading = _HEADING.search(text)
     found: dict[str, float] = {}
     without: dict[str, float] = {}

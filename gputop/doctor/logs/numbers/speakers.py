@@ -9,17 +9,27 @@ from typing import NamedTuple
 from gputop.doctor.logs.numbers.parts import LINES_MIN
 
 _LOGGER = r"(?:[A-Z]{4,8}:[\w.]{1,40}:)?"
-_BEFORE = rf"^{_LOGGER}(?:\[[^\]\s]{{1,60}}/[^\]\s]{{1,60}}\]\s)?(?:\[?[\d:.,TZ /-]{{4,30}}\]?\s)?"
-"""What logging prints before a message, a pod, and a time."""
+_TIME = r"(?:\[?[\d:.,TZ /-]{4,30}\]?(?:\s|(?=\[[a-z_])))?"
+_LEVEL = r"(?:DEBUG|INFO|WARNING|SUCCESS)"
+_AFTER_TIME = (
+    rf"(?:\|? ?{_LEVEL} {{0,5}}\| [\w.:<>-]{{1,80}} - |(?:- )?(?:[\w.]{{1,40}} - )?{_LEVEL} - (?:[\w.]{{1,40}} - )?|"
+    rf"\[[\w.]{{1,40}}\]\[{_LEVEL}\] - |\[{_LEVEL}\] |{_LEVEL}:? {{1,5}})?"
+)
+"""The level and the place of a message, as loguru, logging, hydra and others print them."""
+_BEFORE = rf"^{_LOGGER}(?:\[[^\]\s]{{1,60}}/[^\]\s]{{1,60}}\]\s)?{_TIME}{_AFTER_TIME}"
+"""What stands before a message: a logger, a pod, a time and a level."""
+_WORD_FOR_RANK = r"(?:rank|proc|rang|rango|s[ıi]ra|ранг|ランク|랭크|进程)"
 _RANK = re.compile(
-    _BEFORE + r"(?:\W{0,2}(?:(?:rank|proc)[ _:#=-]?|gpu[ _:#=]?)(?P<rank>\d{1,4})(?:/\d{1,4})?(?:\s?[\])>:|,]|(?=\s))"
+    _BEFORE + r"(?:\W{0,2}(?:" + _WORD_FOR_RANK + r"[ _:#=-]?|gpu[ _:#=]?)(?P<rank>\d{1,4})(?:/\d{1,4})?"
+    r"(?:\s?[\])>:|,]|(?=\s))"
     r"|\W{0,2}r(?P<short>\d{1,3})(?:[\])>:|]{1,2}|(?=\s))|\[(?P<number>\d{1,3})\]\s| {0,3}(?P<label>\d{1,3}): "
     r"|\[\d{1,12},(?P<mpi>\d{1,6})\]<std(?:err|out|diag)>:? ?)",
     re.IGNORECASE,
 )
 _WITHIN = re.compile(
-    rf"^{_LOGGER}"
-    r"(?:[\w.-]{1,40}: {1,2})?(?:\W{0,3}(?:step|iter|iteration|[eé]po\w{2,3}|batch|update)\W{0,4}\d{1,9}(?:/\d{1,9})?\W{1,4})?"
+    rf"^{_LOGGER}{_TIME}{_AFTER_TIME}"
+    r"(?:\s{0,12}[\w.-]{1,40}(?:: {1,2}|(?<=\d) {1,4}))?"
+    r"(?:\W{0,3}(?:step|iter|iteration|[eé]po\w{2,3}|batch|update)\W{0,4}\d{1,9}(?:/\d{1,9})?\W{1,4})?"
     r"(?:rank|rang|rango)[ _:#=]{0,2}(?P<rank>\d{1,4})\b|[\"']rank[\"']: {0,2}(?P<key>\d{1,4})\b"
     r"|\[[A-Z]{4,8}\] \[rank(?P<logged>\d{1,4})\]",
     re.IGNORECASE,
@@ -34,7 +44,7 @@ _HOST = re.compile(
 )
 """A host by a name of the usual forms (node07, lc-203, gn14.site), or by one that stands before the number of a rank."""
 _POD = re.compile(r"^\[pod/(?P<host>[\w.-]{1,60})/[\w.-]{1,60}\](?P<number>(?!))?\s")
-_BEFORE_RANK = re.compile(_BEFORE + r"(?P<host>[A-Za-z][\w.-]{1,38}): {1,2}rank[ _:#=]{0,2}\d")
+_BEFORE_RANK = re.compile(_BEFORE + r"\s{0,12}(?P<host>[A-Za-z][\w.-]{0,37}(?:: {1,2}|(?<=\d) {1,4}))rank[ _:#=]{0,2}\d")
 _LONGEST = 64
 """Longer names of hosts are cut to this many characters."""
 
@@ -58,7 +68,7 @@ def speaker_of(line: str) -> Speaker | None:
     within = _WITHIN.search(line)
     if within is not None:
         before = _BEFORE_RANK.match(line)
-        host = before["host"] if before is not None else None
+        host = before["host"].rstrip(": ") if before is not None else None
         return Speaker(int(within["rank"] or within["key"] or within["logged"]), host, True, line)
     host = _HOST.match(line) or _POD.match(line)
     if host is None:

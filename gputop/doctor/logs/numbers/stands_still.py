@@ -25,6 +25,8 @@ _WORDS = (
     "waiting ",
     "unchanged ",
     "newest line",
+    "alive",
+    "heartbeat",
     "joined",
     "connected",
 )
@@ -33,7 +35,8 @@ _STANDS = re.compile(
     r"\bstill (?:waiting|blocked|hanging)\b|"
     r"\bstill in (?:the )?(?:backward|forward|all_?reduce|barrier|collective|init_process_group|\w{1,30}Parallel)\b|"
     r"\b(?:newest|last) line\b.{0,60}\bold\b|"
-    r"\blast (?:\w{1,12} )?(?:step|iteration)\b.{0,40}\bago\b|\b(?:stuck|hung|hanging) (?:in|at|for|since)\b|"
+    r"\blast (?:\w{1,12} )?(?:step|iteration)\b.{0,40}\bago\b|\blast step\b.{0,200}\bidle \d|"
+    r"\b(?:stuck|hung|hanging) (?:in|at|for|since)\b|"
     r"\bwaiting (?:for|at|in|on) (?:\w{1,20} ){0,3}(?:ranks?|peers?|barrier|all_?reduce)\b"
 )
 _JOINED = re.compile(
@@ -46,6 +49,8 @@ _OF_RANKS = re.compile(
     r"(?i)\b(?:rank|ddp|fsdp|nccl|gloo|torchrun|world.size|rendezvous|all_?reduce|backward|init_process_group)|Parallel\b"
 )
 _SAID_S = re.compile(r"(?i)\b(\d{1,6}(?:\.\d{1,3})?) ?(s|sec|seconds|min|minutes?|h|hours?)\b")
+_ALIVE = re.compile(r"(?i)\b(?:alive|heartbeat)\b.{0,60}\b(?:step|iter(?:ation)?)\W{1,3}(\d{1,12})\b")
+"""A heartbeat with the step at which its rank is."""
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -59,6 +64,8 @@ class StandsStill:
         self._first: tuple[float | None, float] = None, 0.0
         self._of_training = False
         """Whether the log reports progress or speaks of ranks: a server or a queue also waits."""
+        self._alive_at = -1
+        """The step of the last heartbeat."""
         self._number = self._after = 0
         """How many such lines there were, and how many other lines came after the last of them."""
 
@@ -67,7 +74,7 @@ class StandsStill:
         text = line.text
         self._after += bool(text.strip())
         self._of_training = self._of_training or is_progress(line.rest) or _OF_RANKS.search(text) is not None
-        if any(word in line.lower for word in _WORDS) and _stands(text):
+        if any(word in line.lower for word in _WORDS) and (_stands(text) or self._is_at_the_same_step(text)):
             self._after = 0
             stated = max(_seconds(text), default=0.0)
             self._first = self._first if self._number else (line.at, stated)
@@ -76,6 +83,17 @@ class StandsStill:
         elif self._number and (is_progress(line.rest) or _WENT_ON.search(text) is not None):
             self._said.clear()
             self._number = 0
+
+    def _is_at_the_same_step(self, text: str) -> bool:
+        """Return whether a heartbeat says the step that the one before has said."""
+        alive = _ALIVE.search(text)
+        if alive is None:
+            return False
+        before, self._alive_at = self._alive_at, int(alive[1])
+        if self._alive_at != before:
+            self._said.clear()
+            self._number = 0
+        return self._alive_at == before
 
     def findings(self) -> tuple[Finding, ...]:
         """Return that the run stands, if it says so to the end."""

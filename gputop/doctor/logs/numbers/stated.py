@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Finding
@@ -11,8 +12,15 @@ from gputop.doctor.logs.numbers.texts import SAME_ORDER
 
 LINES_MIN = 3
 """At least this many lines state it (our choice)."""
+EVAL_TIMES = 10
+"""So many times as many modules are in evaluation mode as in training mode: hardly more than the metrics train (our choice)."""
+_SUMMARY = re.compile(
+    r"^\s{0,20}(\d{1,9}(?:[.,]\d{1,9})?(?: [KMBT])?)\s{1,20}(Modules in (?:train|eval) mode|Non-trainable params)\s*$"
+)
 _FLAG = re.compile(r"(?i)\btraining ?[=:] ?(True|False)\b")
 _TRAINS, _EVALUATES = re.compile(r"(?i)\btrain(?:ing)?\b"), re.compile(r"(?i)\b(?:val|valid|validation|eval|evaluation|test)\b")
+_STEPS = re.compile(r"(?i)(?<![a-z])loss[ :=].{0,200}(?<![a-z])lr[ :=]")
+"""Only a step has a loss and a rate."""
 _EPOCH = re.compile(r"(?i)\bepoch\W{0,3}(\d{1,6})\b.{0,200}\bsampler\.epoch ?[=:] ?0\b")
 
 
@@ -22,21 +30,27 @@ class Stated:
     def __init__(self) -> None:
         """Start before the first line."""
         self._mode: list[str] = []
+        self._summary: dict[str, str] = {}
+        """The rows below Lightning's summary of the model."""
         self._epochs: dict[int, str] = {}
         """The lines with a sampler's epoch of 0, by the epoch of the training."""
 
     def read(self, line: Line) -> None:
         """Take the next line."""
         if "training" in line.lower and len(self._mode) < LINES_MIN and _trains_in_evaluation(line.text):
-            self._mode.append(line.text.strip())
+            self._mode.append(line.printed.strip())
+        if " mode" in line.lower or "params" in line.lower:
+            row = _SUMMARY.match(line.text)
+            if row is not None:
+                self._summary[row[2]] = row[1]
         if "sampler.epoch" in line.lower and len(self._epochs) <= LINES_MIN:
             epoch = _EPOCH.search(line.text)
             if epoch is not None:
-                self._epochs.setdefault(int(epoch[1]), line.text.strip())
+                self._epochs.setdefault(int(epoch[1]), line.printed.strip())
 
     def findings(self) -> tuple[Finding, ...]:
         """Return what the lines state again and again."""
-        found = []
+        found = [mode for mode in (_mode_of(self._summary),) if mode is not None]
         if len(self._mode) >= LINES_MIN:
             found.append(
                 Finding(
@@ -70,9 +84,30 @@ class Stated:
         return tuple(found)
 
 
+def _mode_of(summary: Mapping[str, str]) -> Finding | None:
+    """J07: nearly all modules are in evaluation mode, and all of them are to be trained."""
+    trains, evaluates = (int(summary.get(f"Modules in {mode} mode", "0").replace(",", "")) for mode in ("train", "eval"))
+    if not 0 < EVAL_TIMES * trains <= evaluates or summary.get("Non-trainable params") != "0":
+        return None
+    return Finding(
+        id="J07",
+        severity="warning",
+        confidence="likely",
+        title=f"{words.count(evaluates, 'module')} of {trains + evaluates} are in evaluation mode when the training starts",
+        evidence=(
+            Fact(f"{evaluates} modules in eval mode, {trains} in train mode", evaluates, "log"),
+            Fact("no parameter is frozen", 0, "log"),
+        ),
+        cause="Since 2.2, Lightning leaves each module in the mode that it finds: dropout drops nothing, and BatchNorm keeps "
+        "old statistics. from_pretrained returns a model in evaluation mode, or a script has called eval().",
+        fix="model.train()  # before fit, or in on_train_start; what is frozen on purpose may stay in eval()",
+        refuted_by="on_train_start or a callback calls train().",
+    )
+
+
 def _trains_in_evaluation(text: str) -> bool:
     """Return whether the first flag of a line is that of a training, and False."""
     flag = _FLAG.search(text)
-    if flag is None or flag[1].lower() != "false":
+    if flag is None or flag[1].lower() != "false" or _EVALUATES.search(text, 0, flag.start()) is not None:
         return False
-    return _TRAINS.search(text, 0, flag.start()) is not None and _EVALUATES.search(text, 0, flag.start()) is None
+    return _TRAINS.search(text, 0, flag.start()) is not None or _STEPS.search(text) is not None

@@ -11,6 +11,7 @@ from gputop.doctor.findings.finding import Confidence, Fact, Finding
 from gputop.doctor.logs.numbers.line import Line
 from gputop.doctor.logs.numbers.parts import LINES_MIN, PartKind, spent
 from gputop.doctor.logs.numbers.texts import CHECKPOINTS, COMMUNICATES, EVALUATION, WAITS_FOR_DATA, Text
+from gputop.tracking.printed.rates import is_of_first_batch
 
 SHARES: dict[PartKind, tuple[float, float]] = {
     "data": (0.3, 0.5),
@@ -23,8 +24,10 @@ SHARES: dict[PartKind, tuple[float, float]] = {
 TRAINED_MIN, BLOCK_MAX = 3, 64
 """At least this many lines print a loss or a score (our choice), and at most this many lines form one report."""
 _MEASURED = re.compile(
-    r"(?i)loss|(?<![a-z])(?:ppl|perplexity|nll|ce|ctc|mse|mae|psnr|acc|accuracy|reward|return|sdr|dice)(?![a-z])\W{1,4}-?\d"
+    r"(?i)loss|(?<![a-z])(?:ppl|perplexity|nll|ce|ctc|mse|mae|\w{1,10}_l[12]|psnr|acc|accuracy|reward|return|sdr|dice)(?![a-z])\W{1,4}-?\d"
 )
+MEANS_MIN = 2
+"""So many reports are enough if each is the mean of many steps (our choice)."""
 KEPT = 10_000
 """At most this many reports are read: more would say the same."""
 
@@ -38,13 +41,16 @@ class StepParts:
         """Whether a line says whose it is: then ranks wait for each other."""
         self._trained = 0
         """How many lines print a loss or a score, up to ``TRAINED_MIN``: programs that do not train have parts, too."""
+        self._are_means = False
+        """Whether the times are Megatron's, each the mean of many steps."""
         self._block: dict[str, float] = {}
         self._sums: dict[PartKind, float] = {}
         self._reports = 0
 
     def read(self, line: Line) -> None:
         """Take the next line."""
-        if line.is_of_evaluation:
+        self._are_means = self._are_means or "time across ranks" in line.lower
+        if line.is_of_evaluation or (line.parts and is_of_first_batch(line.text)):
             return
         self._trained += _MEASURED.search(line.text) is not None and self._trained < TRAINED_MIN
         parts = line.parts
@@ -65,7 +71,7 @@ class StepParts:
         waiting = self._sums.pop("waiting", 0.0)
         kind_of_wait: PartKind = "communication" if self._of_several or "data" in self._sums else "data"
         self._sums[kind_of_wait] = self._sums.get(kind_of_wait, 0.0) + waiting
-        if self._reports < LINES_MIN or whole <= 0 or self._trained < TRAINED_MIN:
+        if self._reports < (MEANS_MIN if self._are_means else LINES_MIN) or whole <= 0 or self._trained < TRAINED_MIN:
             return ()
         kind = max(SHARES, key=lambda item: self._sums.get(item, 0.0))
         share = self._sums.get(kind, 0.0) / whole

@@ -98,3 +98,16 @@ def test_an_order_that_changes_late(tmp_path: Path) -> None:
 
 def test_what_is_evaluated_may_keep_its_order(tmp_path: Path) -> None:
     assert found(tmp_path, orders("[rank {rank}] val: epoch {epoch} first ids: {ids}", 4), "C06") is None
+
+
+def test_samples_in_other_words(tmp_path: Path) -> None:
+    line = "[r{rank}] Epoche {epoch}: erste Indizes [{ids}] ..."
+    lines = [text.replace("a", "") for text in orders("[r{rank}] Epoche {epoch}: erste Indizes {ids} ...", 4)]
+    assert found(tmp_path, [_shuffled(text) for text in lines], "C06") is not None, line
+
+
+def _shuffled(text: str) -> str:
+    """Return a line whose samples are in no order, and in brackets."""
+    before, _, ids = text.partition("Indizes ")
+    first, *others = ids.removesuffix(" ...").split()
+    return f"{before}Indizes [{', '.join([*others, first])}] ..."

@@ -24,6 +24,20 @@ TOOK = "[{epoch:02d}] clip batch {batch:02d}/48   took {took:6.3f} s   ce 2.6199
 WAIT = "ep {epoch} it {batch} wait {took:7.3f} s  step 0.218 s  mae 5.511"
 
 
+IN_WORDS = [
+    "{at:02d}: эпоха {at}: потери 2.5 | первая партия 12.{at} с, остальные 39 по 0.120 с | проверка: потери 2.5, 14.6 с",
+    "epoch {at}: loss 2.5 | first batch 12.{at} s, others 39 at 0.120 s",
+]
+
+
+@pytest.mark.parametrize("line", IN_WORDS)
+def test_a_sentence_about_the_first_batch_and_each_other_one(line: str, tmp_path: Path) -> None:
+    finding = found(tmp_path, [line.format(at=at) for at in range(1, 6)], "D06")
+    assert finding is not None
+    assert finding.evidence[1].text == "others take 120 ms"
+    assert found(tmp_path, [line.format(at=at).replace("12.", "0.2") for at in range(1, 6)], "D06") is None
+
+
 @pytest.mark.parametrize("line", [TOOK, WAIT])
 def test_a_first_batch_that_takes_longer_than_the_epoch(line: str, tmp_path: Path) -> None:
     finding = found(tmp_path, epochs(line, 22.0), "D06")

@@ -27,6 +27,14 @@ from gputop.doctor.logs.numbers.speakers import Turns, speaker_of
         ("INFO:train:[rank 2] step 3", 2, True),
         ("INFO:train:step 50 rank 6 data 0.005", 6, True),
         ("époque  3 rang 2 premiers ids", 2, True),
+        ("2024-04-02 13:31:27.623 | INFO     | train:loop:118 - [rank 1] step 50", 1, True),
+        ("2024-04-02 13:31:27,623 - train - INFO - rank 1: step 50", 1, True),
+        ("[2024-04-02 13:31:27,623][__main__][INFO] - [rank 1] step 50", 1, True),
+        ("[2024-04-02 13:31:27] [INFO] [rank 1] step 50", 1, True),
+        ("12:00:58 step   20 rank 3 tokens/step 1671", 3, True),
+        ("    tn0412 rank  3: compute 746.48", 3, True),
+        ("[ランク2] 損失=1.5", 2, True),
+        ("[sıra 1/4] adım 3", 1, True),
     ],
 )
 def test_the_number_of_a_rank(line: str, rank: int, is_named: bool) -> None:
@@ -77,3 +85,10 @@ def test_ranks_speak_in_turn_and_epochs_only_grow(names: str, are_taken: bool) -
     for name in names:
         turns.take(name)
     assert turns.are_taken is are_taken
+
+
+def test_a_rank_behind_the_name_of_its_host() -> None:
+    for line in ("    tn0412 rank  3: compute 746.48", "tn0412: rank 3 step 5"):
+        speaker = speaker_of(line)
+        assert speaker is not None
+        assert (speaker.host, speaker.rank) == ("tn0412", 3)

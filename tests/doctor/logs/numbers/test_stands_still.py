@@ -31,6 +31,8 @@ def said(text: str, number: int = 6, every: float = 300.0) -> list[str]:
         "waiting for the other ranks",
         "monitor: train.log unchanged for {1} min; GPU util 100/100 %",
         "util 100 %, power 91 W, newest line of train.log is {} s old",
+        "alive: rank 0 step 1843 util 100% power 101 W",
+        "[monitor] last step r0=1651 r1=1651 | idle {}s | util 100 100",
     ],
 )
 def test_a_run_that_says_that_nothing_moves(text: str, tmp_path: Path) -> None:
@@ -72,3 +74,9 @@ def test_ranks_with_unequal_batches_explain_why(tmp_path: Path) -> None:
     stated = [f"rank{rank}: 141 tar files, {40360 - rank} question/passage pairs, {841 - rank} batches" for rank in (0, 1)]
     assert found(tmp_path, [*stated, *said("still waiting ({1} min)")], "C07") is not None
     assert found(tmp_path, [*stated, *said("still waiting ({1} min)")], "G01") is None
+
+
+def test_heartbeats_of_a_run_that_goes_on(tmp_path: Path) -> None:
+    beats = [f"{clock(400 + 300 * at)} heartbeat: rank 0 step {900 + at} util 100%" for at in range(8)]
+    assert found(tmp_path, [*STEPS, *beats], "G01") is None
+    assert found(tmp_path, [*STEPS, *beats, *beats[-1:]], "G01") is None, "twice the same"

@@ -30,3 +30,28 @@ def test_a_sampler_whose_epoch_stays_0(epochs: int, moves: bool, is_found: bool,
     finding = found(tmp_path, lines, "C06")
     assert (finding is not None) is is_found
     assert finding is None or finding.title == "Each epoch has the same order: the sampler's epoch stays 0"
+
+
+SUMMARY = [
+    "109 M     Trainable params",
+    "0         Non-trainable params",
+    "2         Modules in train mode",
+    "230       Modules in eval mode",
+]
+
+
+def test_a_model_that_lightning_finds_in_evaluation_mode(tmp_path: Path) -> None:
+    finding = found(tmp_path, SUMMARY, "J07")
+    assert finding is not None
+    assert finding.title == "230 modules of 232 are in evaluation mode when the training starts"
+    frozen = [line.replace("0         Non-trainable", "109 M     Non-trainable") for line in SUMMARY]
+    assert found(tmp_path, frozen, "J07") is None, "they are frozen on purpose"
+    assert found(tmp_path, [line.replace("2         Mod", "60        Mod") for line in SUMMARY], "J07") is None
+    assert found(tmp_path, [line.replace("230 ", "0   ") for line in SUMMARY], "J07") is None
+
+
+def test_a_flag_in_the_line_of_a_step(tmp_path: Path) -> None:
+    step = "e0{} i100 loss=5.4006 top1=0.128 training=False lr=2.96e-04"
+    assert found(tmp_path, [step.format(at) for at in range(4)], "J07") is not None
+    assert found(tmp_path, [step.format(at).replace("loss", "valid loss") for at in range(4)], "J07") is None
+    assert found(tmp_path, [step.format(at).replace(" lr=2.96e-04", "") for at in range(4)], "J07") is None, "an evaluation"

@@ -138,3 +138,29 @@ def test_ranks_that_wait_do_so_for_each_other_and_a_process_alone_for_its_data(t
     ranks = [f"[rank {rank}] {text}" for text in alone for rank in (0, 1)]
     assert found(tmp_path, ranks, "E06") is not None
     assert found(tmp_path, ranks, "D01") is None
+
+
+def test_timers_of_megatron(tmp_path: Path) -> None:
+    def timers(sync: float, number: int) -> list[str]:
+        rows = {
+            "forward-backward": 1320.0,
+            "forward-compute": 440.0,
+            "backward-compute": 850.0,
+            "all-grads-sync": sync,
+            "optimizer-inner-step": 120.0,
+            "optimizer": 146.0,
+        }
+        step = " [2024-12-02 03:12:28] iteration 10/ 60000 | elapsed time per iteration (ms): 4834.7 | lm loss: 9.1E+00 |"
+        block = [
+            step,
+            step,
+            "(min, max) time across ranks (ms):",
+            *(f"    {name} {'.' * 30}: ({value - 9:.2f}, {value:.2f})" for name, value in rows.items()),
+        ]
+        return block * number
+
+    finding = found(tmp_path, timers(2920.0, 3), "E06")
+    assert finding is not None
+    assert finding.title == "Communication takes much of the step: 69% of each step, by its own numbers"
+    assert found(tmp_path, timers(120.0, 3), "E06") is None
+    assert found(tmp_path, timers(2920.0, 1), "E06") is None

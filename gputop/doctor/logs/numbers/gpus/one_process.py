@@ -12,10 +12,25 @@ from gputop.doctor.logs.numbers.line import Line
 BUSY_PERCENT, IDLE_PERCENT, IDLE_SHARE = 30, 3, 0.03
 """A GPU works from the first utilization on, and is idle up to the second, with no more than this share of its memory in use
 (our choice)."""
-_WORDS = ("process", "distributed", "world", "parallel", "device_map", "n_gpu", "nproc")
+_WORDS = (
+    "proce",
+    "prozess",
+    "rank 0",
+    "rang 0",
+    "sıra 0",
+    "rank: 0",
+    "rank=0",
+    "distributed",
+    "world",
+    "parallel",
+    "device_map",
+    "n_gpu",
+    "nproc",
+)
 _ALONE = re.compile(
     r"(?i)\bsingle process on 1 (?:GPU|device)|\bnot using distributed mode\b|"
     r"\bdistributed environment: (?:NO|DistributedType\.NO)\b|"
+    r"\b(?:process|processo|proceso|processus|prozess|rank|rang|rango|s[ıi]ra|proces)\W{1,3}0 ?(?:/|of|de|von|sur|z|din) ?1\b|"
     r"\bworld[_ ]size\W{1,4}1\b|\bnum(?:ber)?(?: of)? processes\W{1,3}1\b|\bdistributed(?: training)?(?: ?= ?|: )False\b"
 )
 _LISTED = re.compile(r"^GPU (?P<number>\d{1,3}): \S.{0,80}\(UUID: ")
@@ -24,7 +39,7 @@ _ROW = re.compile(
     r".{0,30}?(?P<used>\d{1,6}) ?(?:MiB|MB)? ?/ ?(?P<total>\d{3,6}) ?(?:MiB|MB)"
 )
 _DEVICE = re.compile(r"(?i)\b(?:model|device|on|using|to)\b[^,;|]{0,20}\bcuda:(\d{1,2})\b")
-_SEEN = re.compile(r"(?i)\bdevice_count(?:\(\))?\W{1,3}(\d{1,2})\b|\b(\d{1,2}) GPUs? visible\b")
+_SEEN = re.compile(r"(?i)\bdevice_count(?:\(\))?\W{1,3}(\d{1,2})\b|\b(\d{1,2}) (?:GPUs? )?visible\b")
 _VARIES = re.compile(r"(?i)(?<![a-z])(?:seed[ =:_]{1,3}[1-9]|sweep|trial|array|fold)")
 _SEVERAL = re.compile(
     r"(?i)DataParallel|device_map|n_gpu\W{1,3}[2-9]|world[_ ]size\W{1,4}[2-9]|nproc[_-]per[_-]node|num_processes\W{1,3}[2-9]"

@@ -17,6 +17,8 @@ POSSIBLE, LIKELY = 0.2, 0.35
 """A wait takes at least this share of the processor's time, or a copy of the GPU's (our choice)."""
 NCCL_LIKELY = 0.7
 """So it is for NCCL: its kernels also run beside others, and wait in them for slower ranks (our choice)."""
+LAUNCHES_LIKELY = 0.3
+"""So it is for the start of kernels, which also takes time around it (our choice)."""
 BUSY = 0.8
 """A GPU that computes for this share of the processor's time is no GPU that waits, whatever the processor waits for (our
 choice)."""
@@ -116,7 +118,8 @@ class ProfileTables:
         rows = [(name, row) for name, row in self._rows.items() if kind.rows.search(name) and row.calls >= CALLS_MIN]
         if kind.id == "E01" and not any(_READS.search(name) for name, _ in rows):
             return 0.0, ""
-        return max(((float(getattr(row, kind.share)), name) for name, row in rows), default=(0.0, ""))
+        share, name = max(((float(getattr(row, kind.share)), name) for name, row in rows), default=(0.0, ""))
+        return (min(1.0, sum(row.gpu for _, row in rows)) if kind.id == "E03" else share), name
 
 
 _READS = re.compile(r"^aten::(?:item|_local_scalar_dense|nonzero|is_nonzero)$")
@@ -136,12 +139,44 @@ _KINDS = (
         "The profile holds an evaluation, or the wait is the only one of the step.",
     ),
     _Kind(
+        "E02",
+        re.compile(r"^cudaLaunchKernel"),
+        "own",
+        LAUNCHES_LIKELY,
+        Text(
+            "Too little work in a step: starting the kernels takes long",
+            "The model or the batch is small, and Python queues one small operation after another. Between them, the "
+            "GPU is idle.",
+            "# a larger batch, and the learning rate with it\n"
+            'model = torch.compile(model, mode="reduce-overhead")  # CUDA graphs: one start for many kernels\n'
+            "optimizer = torch.optim.AdamW(params, fused=True)",
+        ),
+        "The profile holds the first steps, which compile and warm up.",
+    ),
+    _Kind(
         "D01",
         re.compile(r"DataLoader.{0,60}__next__"),
         "total",
         LIKELY,
         WAITS_FOR_DATA,
         "The profile began with the loader's first batches.",
+    ),
+    _Kind(
+        "E03",
+        re.compile(
+            r"^(?:ampere|volta|turing|maxwell|hopper|ada|sm\d\d\w?|cutlass\w{0,20}?_simt)_?s?sgemm_(?!\w{0,40}(?:tf32|tensorop))|"
+            r"_xmma_\w{1,40}_f32f32_f32f32|_scudnn_"
+        ),
+        "gpu",
+        LIKELY,
+        Text(
+            "Matrices are multiplied in float32, without tensor cores",
+            "These kernels (sgemm, f32f32) use the ordinary cores. Tensor cores are several times as fast: in TF32 or bfloat16 "
+            "from the A100 and the RTX 30 series on, in float16 from the V100 and the T4 on.",
+            'torch.set_float32_matmul_precision("high")  # TF32\n'
+            'with torch.autocast("cuda", dtype=torch.bfloat16): ...  # or bfloat16, with half the memory',
+        ),
+        "The model needs full float32, or the GPU has no tensor cores.",
     ),
     _Kind(
         "D05",

@@ -40,7 +40,7 @@ class SmiRows:
         self._rows[gpu] += 1
         if any(cell == "Active" for name, cell in row.items() if name.endswith(_REASON)):
             self._hot[gpu] += 1
-            self._last = line.text.strip()
+            self._last = line.printed.strip()
 
     def findings(self) -> tuple[Finding, ...]:
         """Return which GPU is throttled by heat, if one is."""

@@ -6,6 +6,7 @@ Only lines that begin with the number of a rank or a GPU count: "[rank 2] step 1
 from __future__ import annotations
 
 import re
+import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -13,9 +14,10 @@ from dataclasses import dataclass, field, replace
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.logs.numbers.line import Line
-from gputop.doctor.logs.numbers.parts import LINES_MIN
+from gputop.doctor.logs.numbers.parts import LINES_MIN, kind_of
 from gputop.doctor.logs.numbers.ranks.one_is_late import one_is_late
 from gputop.doctor.logs.numbers.ranks.rank_losses import one_grows
+from gputop.doctor.logs.numbers.ranks.uneven_work import uneven_work
 from gputop.doctor.logs.numbers.speakers import Turns
 from gputop.units import count
 
@@ -32,14 +34,34 @@ _BATCH = re.compile(
 )
 _N = r"\d{1,3}(?:[ ,_]\d{3}){1,4}(?!\d)|\d{3,12}"
 _SAMPLES = re.compile(
-    rf"\b({_N}) (?:samples|images|rows|examples|sequences)\b(?! ?(?:/|per|seen))|\bdata ?set\W{{1,3}}({_N})\b", re.IGNORECASE
+    rf"\b({_N}) (?:samples|images|rows|examples|sequences)\b(?! ?(?:/|per|seen))|"
+    rf"\b(?:data|train|training)[ _]?set(?:_len|_size)?\W{{1,4}}({_N})\b",
+    re.IGNORECASE,
 )
 _WHOLE_SET = re.compile(rf"\b({_N}) of ({_N}) (?!batch|step|iter|epoch|rank|file|shard|worker|node)[a-z]", re.IGNORECASE)
 """A rank has gone through all samples: "saw 50000 of 50000 images"."""
+_LENGTH = re.compile(r"(?i)\bdata_?set_(?:len|length|size)\W{1,4}(\d{3,12})\b")
+_SEEN = re.compile(r"(?i)\b(?:samples|images|examples|rows)_seen\W{1,4}(\d{3,12})\b")
 _STATED = re.compile(r"\b\d{2,12} [\w/-]{3,20}(?: \w{3,20})?, (\d{1,9}) batches\b", re.IGNORECASE)
 """The batches of a rank's own samples: "shard 2: 11259 utterances, 217 batches"."""
-_BATCHES = re.compile(r"\b(?:(\d{1,9}) batches\b|len\(\w{0,20}loader\)\s?=?\s?(\d{1,9}))", re.IGNORECASE)
-_SIZE = re.compile(r"\b(?:batch[ _-]?size|per[- ](?:rank|gpu|device) batch|batches of|bs)[ :=]{1,3}(\d{1,6})\b", re.IGNORECASE)
+_BATCHES = re.compile(
+    r"\b(?:(\d{1,9}) (?:batches|(?:steps|iterations|iters) (?:per|an|in an) epoch)\b|len\(\w{0,20}loader\)\s?=?\s?(\d{1,9}))",
+    re.IGNORECASE,
+)
+_SIZE = re.compile(
+    r"\b(?:batch(?:[ _-]?size)?|per[- ](?:rank|gpu|device) batch|batches of|bs)[ :=]{1,3}(\d{1,6})\b", re.IGNORECASE
+)
+_AMOUNT = re.compile(
+    r"\b(tokens?|frames|nodes|edges|atoms|residues|points|pixels|samples|boxes|seqs)(?:\s?/\s?|_per_)?(?:step|batch)?"
+    r"[ :=]{1,9}(\d{1,9})\b",
+    re.IGNORECASE,
+)
+AMOUNT_TIMES = 1.3
+"""A rank has more work if it gets this many times as much of something as is usual (our choice)."""
+AMOUNT_WITHIN = 0.35
+"""It computes longer by at least this share of the excess: not all of the work grows with it (our choice)."""
+_OF_SEVERAL = "world", "on each gpu", "per gpu"
+_APART = re.compile(r"(?i)\bworld[_ ]?size[ =:]{1,3}1\b|\b(?:one|1) (?:run|trial|job) (?:per|on each) GPU\b")
 _SECONDS = re.compile(r"\d ?m?s\b|\((?:m?s|sec)\)")
 _LOSS = re.compile(r"(?<![A-Za-z])(?:\w{1,20}_)?loss[ :=]{1,4}(\d{1,9}\.\d{1,9})\b", re.IGNORECASE)
 
@@ -59,7 +81,11 @@ class _Rank:
     parts: dict[str, list[float]] = field(default_factory=dict)
     """The seconds of each part of its steps, or in another unit that it does not print."""
     unit: str = ""
+    length: int = 0
+    """How many samples it says there are."""
     losses: list[float] = field(default_factory=list)
+    amounts: dict[str, list[float]] = field(default_factory=dict)
+    """How much there was of something in each step: tokens, frames."""
 
     def take(self, text: str, parts: Mapping[str, float]) -> None:
         """Take what follows the number in one of its lines, and the parts of a step in it."""
@@ -69,6 +95,7 @@ class _Rank:
         samples, batches, size = _SAMPLES.search(text), _BATCHES.search(text), _SIZE.search(text)
         if samples is not None and batches is not None and size is not None and int(size[1]):
             self.data_set = _number(samples[1] or samples[2]), int(batches[1] or batches[2]), int(size[1])
+        self._take_whole(text)
         whole = _WHOLE_SET.search(text)
         if whole is not None and (number := _number(whole[1])) == _number(whole[2]):
             _count(self.wholes, number)
@@ -77,8 +104,19 @@ class _Rank:
         loss = _LOSS.search(text)
         if loss is not None:
             _keep(self.losses, float(loss[1]))
+        amount = _AMOUNT.search(text) if parts else None
+        if amount is not None and (amount[1].lower() in self.amounts or len(self.amounts) < TOTALS_MAX):
+            _keep(self.amounts.setdefault(amount[1].lower(), []), float(amount[2]))
         if len(parts) > 1:
             self.take_parts(text, parts)
+
+    def _take_whole(self, text: str) -> None:
+        """Take the length of the data set, and how much of it the rank has seen."""
+        length = _LENGTH.search(text) if "set_" in text else None
+        seen = _SEEN.search(text) if "_seen" in text else None
+        self.length = int(length[1]) if length is not None else self.length
+        if seen is not None and int(seen[1]) == self.length:
+            _count(self.wholes, self.length)
 
     def take_parts(self, text: str, parts: Mapping[str, float]) -> None:
         """Take the parts of a step."""
@@ -99,10 +137,15 @@ class EachRank:
         """Bare numbers at the beginning of a line, which may be those of ranks or of anything else."""
         self._hosts: dict[str, _Rank] = {}
         self._numbers, self._names = Turns(), Turns()
+        self._are_apart = False
+        """Whether the log says that its processes are runs of their own."""
 
     def read(self, line: Line) -> None:
         """Take the next line."""
         speaker, parts = line.speaker, line.parts
+        self._are_apart = self._are_apart or (
+            any(word in line.lower for word in _OF_SEVERAL) and _APART.search(line.text) is not None
+        )
         if speaker is None:
             return
         if speaker.host is not None and len(parts) > 1 and (speaker.host in self._hosts or len(self._hosts) < HOSTS_MAX):
@@ -120,11 +163,13 @@ class EachRank:
         hosts = self._hosts if self._names.are_taken else {}
         of_hosts = one_is_late(_parts_by_name(hosts), "host", _unit_of(hosts.values()))
         # Ranks count from 0; other numbers are those of matrices, recalls or jobs.
-        if of_hosts is not None or len(ranks) < 2 or sorted(ranks) != list(range(len(ranks))):
+        if of_hosts is not None or self._are_apart or len(ranks) < 2 or sorted(ranks) != list(range(len(ranks))):
             return () if of_hosts is None else (of_hosts,)
         named = {str(number): rank for number, rank in ranks.items()}
         judged = (
+            _more_work(ranks),
             one_is_late(_parts_by_name(named), "rank", _unit_of(named.values())),
+            uneven_work(_parts_by_name(named)),
             _unequal(ranks),
             _same_data(ranks),
             one_grows({number: rank.losses for number, rank in ranks.items()}),
@@ -142,6 +187,55 @@ def _parts_by_name(ranks: Mapping[str, _Rank]) -> dict[str, dict[str, list[float
 
 def _unit_of(ranks: Iterable[_Rank]) -> str:
     return next((rank.unit for rank in ranks if rank.unit), "")
+
+
+def _more_work(ranks: Mapping[int, _Rank]) -> Finding | None:
+    """F03: the rank that computes for the longest gets the most of something, in the same proportion."""
+    for what in set.intersection(*(set(rank.amounts) for rank in ranks.values())):
+        amounts = {
+            number: statistics.fmean(rank.amounts[what])
+            for number, rank in ranks.items()
+            if len(rank.amounts[what]) >= LINES_MIN
+        }
+        works = {number: _computes(rank) for number, rank in ranks.items()}
+        if len(amounts) < len(ranks) or not all(works.values()) or min(amounts.values()) <= 0:
+            continue
+        most = max(amounts, key=amounts.__getitem__)
+        times = amounts[most] / statistics.median(amounts.values())
+        longer = works[most] / statistics.median(works.values())
+        if most != max(works, key=works.__getitem__) or times < AMOUNT_TIMES or longer < 1 + (times - 1) * AMOUNT_WITHIN:
+            continue
+        least = min(amounts, key=amounts.__getitem__)
+        return Finding(
+            id="F03",
+            severity="warning",
+            confidence="likely",
+            title=f"Rank {most} has more work in a step than the others, which wait for it",
+            evidence=(
+                Fact(
+                    f"{what} in a step: {count(round(amounts[least]))} on rank {least}, "
+                    f"{count(round(amounts[most]))} on rank {most}",
+                    round(times, 2),
+                    "log",
+                ),
+                Fact(f"it computes {longer:.1f} times as long as is usual for the ranks", round(longer, 2), "log"),
+            ),
+            cause="The samples of the ranks differ in length: data that is sorted by length and cut into one part for each "
+            "rank, or batches of a fixed number of samples.",
+            fix="DistributedSampler(dataset, shuffle=True)  # mixed lengths on each rank\n"
+            "# or batches of about as many tokens on each rank, from one order that all ranks share",
+            refuted_by="The rank's GPU is slower, and gets its work for that.",
+        )
+    return None
+
+
+def _computes(rank: _Rank) -> float:
+    """Return the mean seconds of the parts of a step in which a rank computes."""
+    return sum(
+        statistics.fmean(values)
+        for name, values in rank.parts.items()
+        if len(values) >= LINES_MIN and (kind_of(name) or "compute") == "compute"
+    )
 
 
 def _unequal(ranks: Mapping[int, _Rank]) -> Finding | None:

@@ -23,15 +23,18 @@ WAIT_SHARE = 0.5
 """The others wait for it if a part of their steps takes longer than its own, by this share of the difference (our choice)."""
 
 
-def one_is_late(printed: Mapping[str, Mapping[str, Sequence[float]]], what: Member, unit: str) -> Finding | None:
+def one_is_late(
+    printed: Mapping[str, Mapping[str, Sequence[float]]], what: Member, unit: str, least: int = LINES_MIN
+) -> Finding | None:
     """Return the finding on the one that all others wait for; None if there is none.
 
     Args:
         printed: for each by its name, the seconds of each part of its steps.
         what: what they are.
         unit: stands after the seconds: "" if the lines name none.
+        least: the fewest values of a part to judge.
     """
-    means = {name: _means(parts) for name, parts in printed.items() if parts}
+    means = {name: _means(parts, least) for name, parts in printed.items() if parts}
     if len(means) < 2 or not all(means.values()):
         return None
     common = set.intersection(*(set(parts) for parts in means.values()))
@@ -59,9 +62,9 @@ def _may_wait(name: str, kind: PartKind) -> bool:
     return kind in ("communication", "waiting") or "bwd" in name or "backward" in name
 
 
-def _means(parts: Mapping[str, Sequence[float]]) -> dict[str, float]:
+def _means(parts: Mapping[str, Sequence[float]], least: int) -> dict[str, float]:
     """Return the mean seconds of each part; empty if too few are printed."""
-    return {name: statistics.fmean(values) for name, values in parts.items() if len(values) >= LINES_MIN}
+    return {name: statistics.fmean(values) for name, values in parts.items() if len(values) >= least}
 
 
 def _latest(means: Mapping[str, Mapping[str, float]], part: str) -> tuple[float, str]:

@@ -25,6 +25,8 @@ GROWS: Callable[[int], float] = lambda at: 10.0 + at  # noqa: E731
         ("rss(with workers) {:.1f}G", "memory of the host"),
         ("host: used {:.0f} GB, free 189 GB", "memory of the host"),
         ("mem {:.1f}GiB", "memory"),
+        ("VRAM {:.1f} Go", "memory of the GPU"),
+        ("epokku 3 memori wariate {:.1f} GiB", "memory"),
     ],
 )
 def test_memory_that_grows_all_the_time(text: str, where: str, tmp_path: Path) -> None:

@@ -79,3 +79,32 @@ def test_ranks_that_all_use_one_gpu(tmp_path: Path) -> None:
     assert finding.title == "4 ranks use one GPU, cuda:0, of 4 that each sees"
     for others in (ranks("cuda:{}", 4), ranks("cuda:0", 1), ranks("cuda:0", 4, 1)):
         assert found(tmp_path, [*others, *TRAINS], "A07") is None
+
+
+@pytest.mark.parametrize("words", ["processo 0 de 1", "process 0 of 1", "Prozess 0 von 1", "rank 0/1"])
+def test_tasks_that_are_each_alone(words: str, tmp_path: Path) -> None:
+    lines = [f"{task}: {text}" for task in range(4) for text in (words, "epoch 1 loss 2.0")]
+    finding = found(tmp_path, lines, "A18")
+    assert finding is not None
+    assert finding.title == "4 processes train 4 models: each says that it is alone"
+    assert (
+        found(
+            tmp_path,
+            [
+                line.replace("0 de 1", "0 de 4").replace("0 of 1", "0 of 4")
+                for line in lines
+                if "0/1" not in line and "von" not in line
+            ],
+            "A18",
+        )
+        is None
+    )
+
+
+def test_ranks_that_horovod_starts_on_one_gpu(tmp_path: Path) -> None:
+    line = "[1,{rank}]<stdout>:hvd rank {rank} / 4, local rank {rank}, running on cuda:{gpu} NVIDIA RTX A6000 (4 visible)"
+    turns = [f"[1,{rank}]<stdout>:epoch 1 step {at} loss 0.7" for at in range(8) for rank in range(4)]
+    one = found(tmp_path, [line.format(rank=rank, gpu=0) for rank in range(4)] + turns, "A07")
+    assert one is not None
+    assert one.title == "4 ranks use one GPU, cuda:0, of 4 that each sees"
+    assert found(tmp_path, [line.format(rank=rank, gpu=rank) for rank in range(4)] + turns, "A07") is None

@@ -40,6 +40,16 @@ LOADS = row("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 61.0,
         ((WAITS, READS), "E01", "The loop waits for the GPU in every step: 44% of the processor's time in a profile"),
         ((LOADS, READS), "D01", "The run waits for data: 63% of the processor's time in a profile"),
         (
+            (row("cudaLaunchKernel", 33.7, 33.7, calls=92350),),
+            "E02",
+            "Too little work in a step: starting the kernels takes long: 34% of the processor's time in a profile",
+        ),
+        (
+            (row("ampere_sgemm_128x64_tn", gpu=22.0), row("sm80_xmma_dgrad_implicit_gemm_indexed_f32f32_f32f32_...", gpu=20.3)),
+            "E03",
+            "Matrices are multiplied in float32, without tensor cores: 42% of the GPU's time in a profile",
+        ),
+        (
             (row("Memcpy HtoD (Pageable -> Device)", gpu=38.0),),
             "D05",
             "Copies to the GPU take long: 38% of the GPU's time in a ",

@@ -12,6 +12,8 @@ from tests.doctor.logs.numbers.logs import found
 LINES = [
     "rank {rank} epoch {turn} mae 0.24 grad norm 0.31 param checksum {value:.5f} 19.7s",
     "[rank{rank}] step {turn} loss 1.27 weight norm: {value:.5f}",
+    "[sıra {rank}/4] 13:06:02 dönem 1 adım {turn} kayıp 1.15 |w| {value:.5f} |g| 2.6",
+    "[ランク{rank}] エポック{turn} 損失=1.5 重みの総和={value:.5f}",
 ]
 Value = Callable[[int, int], float]
 
@@ -47,3 +49,10 @@ def test_weights_that_drift_apart(line: str, tmp_path: Path) -> None:
 )
 def test_weights_that_may_differ(lines: list[str], tmp_path: Path) -> None:
     assert found(tmp_path, lines, "C03") is None
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_weights_that_are_equal_at_first(line: str, tmp_path: Path) -> None:
+    finding = found(tmp_path, printed(line, lambda rank, turn: apart(rank * (turn > 0), turn)), "C03")
+    assert finding is not None
+    assert finding.evidence[-1].text == "so in 2 reports, all later ones"

@@ -241,3 +241,45 @@ def test_ranks_behind_the_name_of_a_logger(tmp_path: Path) -> None:
     finding = found(tmp_path, lines, "F01")
     assert finding is not None
     assert finding.title.startswith("Rank 2 waits for its data")
+
+
+def amounts(tokens: dict[int, int], works: dict[int, float]) -> list[str]:
+    return [
+        f"[rank {rank}] step {step} tokens/step {tokens[rank] + step} compute {works[rank]:.3f}s "
+        f"wait {max(works.values()) - works[rank]:.3f}s"
+        for step in range(8)
+        for rank in tokens
+    ]
+
+
+TOKENS, WORKS = {0: 1671, 1: 4298, 2: 8173, 3: 16492}, {0: 0.18, 1: 0.41, 2: 0.71, 3: 1.39}
+
+
+def test_a_rank_with_more_work(tmp_path: Path) -> None:
+    finding = found(tmp_path, amounts(TOKENS, WORKS), "F03")
+    assert finding is not None
+    assert finding.title == "Rank 3 has more work in a step than the others, which wait for it"
+    assert finding.evidence[0].text == "tokens in a step: 1 674 on rank 0, 16 496 on rank 3"
+    assert found(tmp_path, amounts(dict.fromkeys(TOKENS, 8000), WORKS), "F03") is None, "as much of it"
+    assert found(tmp_path, amounts(TOKENS, dict.fromkeys(WORKS, 0.7)), "F03") is None, "as long"
+    assert found(tmp_path, amounts(TOKENS, {0: 1.39, 1: 0.4, 2: 0.4, 3: 0.41}), "F03") is None, "another rank"
+
+
+def test_a_data_set_that_each_rank_has_seen(tmp_path: Path) -> None:
+    loaders = [f'{{"event": "loader", "rank": {rank}, "dataset_len": 236544, "batches": 7392}}' for rank in range(4)]
+    ends = [f'{{"event": "epoch_end", "rank": {rank}, "epoch": 0, "samples_seen": 236544}}' for rank in range(4)]
+    finding = found(tmp_path, [*loaders, *ends], "C05")
+    assert finding is not None
+    assert finding.title == "Each of 4 ranks goes through all 236 544 samples in an epoch"
+    assert found(tmp_path, [*loaders, *(line.replace("236544", "59136") for line in ends)], "C05") is None
+
+
+def test_runs_that_are_apart_are_not_compared(tmp_path: Path) -> None:
+    lines = [
+        f"[gpu{rank}] run 0{rank} epoch {at} train_loss {2 / at if rank != 2 else 2 + at:.3f}"
+        for at in range(1, 12)
+        for rank in range(4)
+    ]
+    assert found(tmp_path, lines, "C11") is not None
+    assert found(tmp_path, ["[gpu0] run 00 start lr=0.1 world_size=1", *lines], "C11") is None
+    assert found(tmp_path, ["4 workers, one run per GPU", *lines], "C11") is None

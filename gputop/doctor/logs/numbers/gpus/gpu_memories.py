@@ -1,0 +1,67 @@
+"""The memory of each GPU beside the others', as one line prints it: with nn.DataParallel, the first holds more. Pure."""
+
+from __future__ import annotations
+
+import re
+import statistics
+
+from gputop.doctor.findings import words
+from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.logs.numbers.line import Line
+
+LINES_MIN = 3
+"""At least this many lines print it (our choice)."""
+TIMES = 1.5
+"""The first GPU holds this many times as much as is usual for the others, in each of them (our choice)."""
+_WORDS = ("mem", "mém", "vram", "alloc", "speicher")
+_EACH = re.compile(r"(?i)\b(?:gpu|cuda)[ :_]?(\d{1,2})[\s:=]{1,3}(\d{1,7}(?:\.\d{1,3})?)(?![\d.%])")
+_WRAPPED = re.compile(r"(?<!Distributed)DataParallel\b")
+
+
+class GpuMemories:
+    """Follows the lines of one log."""
+
+    def __init__(self) -> None:
+        """Start before the first line."""
+        self._is_data_parallel = False
+        self._lines = self._uneven = 0
+        self._gpus = 0
+        self._first = self._usual = 0.0
+        self._last = ""
+
+    def read(self, line: Line) -> None:
+        """Take the next line."""
+        self._is_data_parallel = self._is_data_parallel or _WRAPPED.search(line.text) is not None
+        if not any(word in line.lower for word in _WORDS):
+            return
+        each: dict[int, float] = {}
+        for number, value in _EACH.findall(line.text):
+            each.setdefault(int(number), float(value))
+        if len(each) < 2 or set(each) != set(range(len(each))):
+            return
+        first, usual = each.pop(0), statistics.median(each.values())
+        self._lines += 1
+        if usual > 0 and first >= TIMES * usual:
+            self._uneven += 1
+            self._first, self._usual, self._gpus, self._last = first, usual, len(each) + 1, line.printed.strip()
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return that the first GPU holds more than the others, if so."""
+        if not self._is_data_parallel or self._uneven < LINES_MIN or self._uneven < self._lines:
+            return ()
+        times = self._first / self._usual
+        return (
+            Finding(
+                id="B07",
+                severity="warning",
+                confidence="likely",
+                title=f"The first of {words.count(self._gpus, 'GPU')} holds {times:.1f} times as much memory as the others",
+                evidence=(Fact(self._last[:200], times, "log"),),
+                cause="nn.DataParallel gathers the outputs of all GPUs on the first one, computes the loss there, and keeps "
+                "the optimizer's state there. The batch is limited by that GPU, and the others wait for it.",
+                fix="torchrun --standalone --nproc-per-node=gpu train.py  # with DistributedDataParallel: each GPU "
+                "computes its loss\n"
+                "# or compute the loss in forward(), so that only losses are gathered",
+                refuted_by="Another program holds the memory of the first GPU.",
+            ),
+        )

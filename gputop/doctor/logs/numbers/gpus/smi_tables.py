@@ -1,0 +1,160 @@
+"""Tables of nvidia-smi between the lines of a run: idle GPUs, ranks on one GPU, and a process that came to the run's. Pure.
+
+The rows are those of drivers 450 to 580: two lines for each GPU, and a line for each process.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gputop.doctor.findings import words
+from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.logs.numbers.gpus.one_process import BUSY_PERCENT, IDLE_PERCENT, IDLE_SHARE
+from gputop.doctor.logs.numbers.line import Line
+from gputop.units import bytes_text
+
+GPUS_MAX, PROCESSES_MAX = 64, 1024
+_NAME = re.compile(r"^\|\s{1,4}(\d{1,3})\s{1,4}\S.{10,50}\|")
+_USE = re.compile(r"\|\s{0,9}(\d{1,7})MiB\s{0,3}/\s{0,9}(\d{1,7})MiB\s{0,3}\|\s{0,9}(\d{1,3})%")
+_PROCESS = re.compile(
+    r"^\|\s{1,6}(\d{1,3})\s{1,6}(?:\S{1,5}\s{1,6}\S{1,5}\s{1,12})?(\d{1,9})\s{1,6}C\s{1,4}(\S.{0,60}?)\s{1,60}(\d{1,7})MiB\s?\|"
+)
+_GPUSTAT = re.compile(r"^\[(\d{1,2})\] .{3,60}\|.{0,40}?(\d{1,3}) ?% ?\|\s{1,6}(\d{1,7}) / {1,6}(\d{1,7}) MB \|(.{0,400})")
+_OF_GPUSTAT = re.compile(r"(?<!\S)([\w.-]{1,40})(?::([\w.-]{1,60}))?(?:/(\d{1,9}))?\((\d{1,7})M\)")
+"""A process: its user, and what gpustat was asked for: its name, its PID."""
+_RANKS = re.compile(
+    r"(?i)\bworld[_ ]?size\W{1,4}(\d{1,5})\b|\bnproc[_-]per[_-]node[= ](\d{1,3})\b|\bnum[_-]processes[= ](\d{1,5})\b"
+)
+
+
+@dataclass
+class _Table:
+    """One table: the utilization in percent and the share of memory in use of each GPU, and its computing processes."""
+
+    gpus: dict[int, tuple[int, float]] = field(default_factory=dict)
+    pids: dict[int, dict[str, tuple[str, int]]] = field(default_factory=dict)
+    """The name and the MiB of each process, by its PID (or its user, if that is all there is), by the GPU."""
+
+
+class SmiTables:
+    """Follows the lines of one log."""
+
+    def __init__(self) -> None:
+        """Start before the first table."""
+        self._first: _Table | None = None
+        self._table = _Table()
+        self._gpu = -1
+        self._ranks = 0
+        self._trained = False
+
+    def read(self, line: Line) -> None:
+        """Take the next line."""
+        text = line.text
+        self._trained = self._trained or "loss" in line.lower or "step " in line.lower
+        if text.startswith("[") and (row := _GPUSTAT.match(text)) is not None:
+            self._read_gpustat(row)
+        elif not text.startswith("|"):
+            ranks = _RANKS.search(text) if "siz" in line.lower or "proc" in line.lower else None
+            self._ranks = max(self._ranks, *(int(group or 0) for group in ranks.groups())) if ranks is not None else self._ranks
+        elif "NVIDIA-SMI" in text:
+            self._begin()
+        elif (process := _PROCESS.match(text)) is not None:
+            on_gpu = self._table.pids.setdefault(int(process[1]), {})
+            if len(on_gpu) < PROCESSES_MAX:
+                on_gpu[process[2]] = process[3], int(process[4])
+        elif (use := _USE.search(text)) is not None and self._gpu >= 0 and len(self._table.gpus) < GPUS_MAX:
+            self._table.gpus[self._gpu] = int(use[3]), int(use[1]) / max(1, int(use[2]))
+            self._gpu = -1
+        elif (name := _NAME.match(text)) is not None:
+            self._gpu = int(name[1])
+
+    def _begin(self) -> None:
+        if self._table.gpus:
+            self._first = self._first or self._table
+        self._table = _Table()
+
+    def _read_gpustat(self, row: re.Match[str]) -> None:
+        gpu = int(row[1])
+        if gpu in self._table.gpus:
+            self._begin()
+        if len(self._table.gpus) >= GPUS_MAX:
+            return
+        self._table.gpus[gpu] = int(row[2]), int(row[3]) / max(1, int(row[4]))
+        for user, name, pid, mebibytes in _OF_GPUSTAT.findall(row[5]):
+            on_gpu = self._table.pids.setdefault(gpu, {})
+            if len(on_gpu) < PROCESSES_MAX:
+                on_gpu[pid or user] = f"{name or 'a process'} of {user}", int(mebibytes)
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return what the last table shows."""
+        gpus = self._table.gpus
+        idle = [number for number, (percent, share) in gpus.items() if percent <= IDLE_PERCENT and share <= IDLE_SHARE]
+        busy = [number for number, (percent, _) in gpus.items() if percent >= BUSY_PERCENT]
+        if not self._trained or not busy:
+            return ()
+        if self._ranks > 1 and idle and len(busy) + len(idle) == len(gpus):
+            here = len(self._table.pids.get(busy[0], {}))
+            if len(busy) == 1 and 1 < here <= self._ranks:
+                return (_of_one_gpu(here, busy[0], len(gpus)),)
+            return (_of_fewer(self._ranks, len(busy), len(gpus)),) if len(busy) == self._ranks else ()
+        came = _came(self._first.pids, self._table.pids, busy) if self._first is not None and self._ranks <= 1 else None
+        return (came,) if came is not None else ()
+
+
+def _of_one_gpu(ranks: int, gpu: int, gpus: int) -> Finding:
+    return Finding(
+        id="A07",
+        severity="warning",
+        confidence="likely",
+        title=f"{words.count(ranks, 'rank')} share GPU {gpu} of {gpus}, and nothing uses the rest",
+        evidence=(Fact(f"{ranks} processes compute on GPU {gpu} of {gpus}", gpu, "nvidia-smi, in the log"),),
+        cause="The script takes the same device on each rank: 'cuda' alone is cuda:0.",
+        fix='torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))  # before the model is moved\n'
+        'device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))',
+        refuted_by="They share it on purpose.",
+    )
+
+
+def _of_fewer(ranks: int, busy: int, gpus: int) -> Finding:
+    return Finding(
+        id="A02",
+        severity="warning",
+        confidence="likely",
+        title=f"{words.count(ranks, 'rank')} on {gpus} GPUs: {words.count(gpus - busy, 'GPU')} idle",
+        evidence=(
+            Fact(f"{busy} GPUs work, and {gpus - busy} hold nothing", gpus - busy, "nvidia-smi, in the log"),
+            Fact(f"the run has {words.count(ranks, 'rank')}", ranks, "log"),
+        ),
+        cause="The launcher was told how many ranks to start, and that is fewer than there are GPUs.",
+        fix="torchrun --standalone --nproc-per-node=gpu train.py ...  # one for each GPU",
+        refuted_by="The other GPUs are meant for other runs.",
+    )
+
+
+def _came(
+    before: Mapping[int, Mapping[str, tuple[str, int]]], now: Mapping[int, Mapping[str, tuple[str, int]]], busy: list[int]
+) -> Finding | None:
+    """H03: a GPU that had one process has another one besides."""
+    for gpu in busy:
+        first, last = before.get(gpu, {}), now.get(gpu, {})
+        new = [pid for pid in last if pid not in first]
+        if len(first) != 1 or not first.keys() <= last.keys() or not new:
+            continue
+        name, mebibytes = last[new[0]]
+        who = f"PID {new[0]}" if new[0].isdecimal() else f"one of {new[0]}"
+        return Finding(
+            id="H03",
+            severity="warning",
+            confidence="likely",
+            title=f"Another process has come to the run's GPU {gpu}: {who}, with {bytes_text(mebibytes << 20)}",
+            evidence=(
+                Fact(f"{who} ({name}) is in the last table of the GPUs, and not in the first", new[0], "log"),
+                Fact(f"{next(iter(first))} was there alone", next(iter(first)), "log"),
+            ),
+            cause="Both compute on the same GPU in turn, and each takes longer.",
+            fix="nvidia-smi  # lists the processes of each GPU\ngputop  # says whose they are, and what they do",
+            refuted_by="The run started it itself.",
+        )
+    return None

@@ -1,0 +1,96 @@
+"""The parts of a step of every rank in one place: rows of a table with one for each rank, or several numbers in a line. Pure.
+
+"│ 5 │ 1.291 │ 0.123 │" below "rank │ data │ forward", and "data 1.1 1.3 1.2 | fwd 142 140 217".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from gputop.doctor.findings.finding import Finding
+from gputop.doctor.logs.numbers.line import Line
+from gputop.doctor.logs.numbers.parts import LINES_MIN, kind_of
+from gputop.doctor.logs.numbers.ranks.one_is_late import one_is_late
+from gputop.doctor.logs.numbers.ranks.uneven_work import uneven_work
+
+RANKS_MAX, KEPT, COLUMNS_MAX = 256, 4096, 64
+MEANS_MIN = 2
+"""So many tables are enough if a line calls their values means (our choice)."""
+_OF_RANKS = frozenset(("rank", "gpu", "global rank"))
+_GAP = re.compile(r"\s{0,9}[|│┃┆]\s{0,9}|\t|\s{2,}")
+_RANK = re.compile(r"(?i)^(?:(?:global |local )?rank|r|gpu)[ _:#]?(\d{1,4})$|^(\d{1,4})$")
+_NUMBER = re.compile(r"^(\d{1,6}(?:\.\d{1,6})?) ?(m?s)?$")
+_MEANS = re.compile(r"(?i)\b(?:means?|avg|averages?|averaged) (?:over|of)\b|\bper[- ]rank (?:means?|averages?)\b")
+_EACH = re.compile(
+    r"(?<![\w.])([A-Za-z][\w+/-]{0,30}):?[ =\[]{1,3}(\d{1,6}(?:\.\d{1,4})?(?:[ ,]{1,2}\d{1,6}(?:\.\d{1,4})?){1,255})"
+    r"(?=\s?[\]|;]|\s{2}|$)"
+)
+
+
+class RankTables:
+    """Follows the lines of one log."""
+
+    def __init__(self) -> None:
+        """Start before the first table."""
+        self._columns: list[str] = []
+        """The names of the columns of the table that is read."""
+        self._place = 0
+        """That of the ranks."""
+        self._ranks: dict[str, dict[str, list[float]]] = {}
+        self._are_means = False
+
+    def read(self, line: Line) -> None:
+        """Take the next line."""
+        text = line.text
+        self._are_means = self._are_means or _MEANS.search(text) is not None
+        if "rank" in line.lower and (heading := _heading(text)) is not None:
+            self._columns = heading
+            self._place = next(place for place, name in enumerate(heading) if name in _OF_RANKS)
+        elif self._columns and any(character.isdigit() for character in text):
+            self._take(_cells(text))
+        elif text.count("|") > 1:
+            self._take_each(text)
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return the finding on the rank that all others wait for, if there is one."""
+        least = MEANS_MIN if self._are_means and self._columns else LINES_MIN
+        found = one_is_late(self._ranks, "rank", "", least) or uneven_work(self._ranks)
+        return () if found is None else (found,)
+
+    def _take(self, cells: Sequence[str]) -> None:
+        rank = _RANK.match(cells[self._place]) if len(cells) == len(self._columns) else None
+        if rank is None:
+            self._columns = self._columns if len(cells) < 2 else []
+            return
+        for name, cell in zip(self._columns, cells, strict=True):
+            value = _NUMBER.match(cell)
+            if value is not None and kind_of(name) is not None:
+                self._keep(rank[1] or rank[2], name, float(value[1]))
+
+    def _take_each(self, text: str) -> None:
+        found = [(name.lower(), re.split(r"[ ,]+", values)) for name, values in _EACH.findall(text)]
+        found = [(name, values) for name, values in found if kind_of(name) is not None]
+        if len(found) < 2 or len({len(values) for _, values in found}) != 1:
+            return
+        for name, values in found:
+            for rank, value in enumerate(values):
+                self._keep(str(rank), name, float(value))
+
+    def _keep(self, rank: str, name: str, value: float) -> None:
+        if rank in self._ranks or len(self._ranks) < RANKS_MAX:
+            values = self._ranks.setdefault(rank, {}).setdefault(name, [])
+            if len(values) < KEPT:
+                values.append(value)
+
+
+def _cells(text: str) -> list[str]:
+    return [cell for cell in (cell.strip() for cell in _GAP.split(text.strip(" |│┃┆"))) if cell]
+
+
+def _heading(text: str) -> list[str] | None:
+    """Return the names of the columns; None unless one of the first two is that of the ranks, and two are parts of a step."""
+    cells = [cell.lower() for cell in _cells(text)]
+    if not 3 <= len(cells) <= COLUMNS_MAX or _OF_RANKS.isdisjoint(cells[:2]):
+        return None
+    return cells if sum(kind_of(cell) is not None for cell in cells) > 1 else None

@@ -1,0 +1,89 @@
+"""Tables of nvidia-smi between the lines of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.doctor.logs.numbers.logs import found
+
+STEPS = [f"step {at} loss {2 / (at + 1):.3f}" for at in range(4)]
+Processes = Sequence[tuple[int, int, str, str, int]]
+
+
+def table(busy: Mapping[int, int], gpus: int = 4, processes: Processes = ()) -> list[str]:
+    """Return what nvidia-smi prints. ``busy``: the MiB in use on GPUs that work; ``processes``: GPU, PID, type, name, MiB."""
+    lines = ["| NVIDIA-SMI 550.54.15              Driver Version: 550.54.15      CUDA Version: 12.4     |"]
+    for gpu in range(gpus):
+        used, percent = (busy[gpu], 98) if gpu in busy else (4, 0)
+        lines += [
+            f"|   {gpu}  NVIDIA A100-SXM4-40GB          On  |   00000000:07:00.0 Off |                    0 |",
+            f"| N/A   61C    P0            331W /  400W |   {used:5d}MiB /  40960MiB |    {percent:3d}%      Default |",
+            "|                                         |                        |             Disabled |",
+        ]
+    lines.append("|  GPU   GI   CI        PID   Type   Process name                              GPU Memory |")
+    return lines + [
+        f"|    {gpu}   N/A  N/A {pid:9d}      {kind}   {name:38} {mib:8d}MiB |" for gpu, pid, kind, name, mib in processes
+    ]
+
+
+RANKS = ["torchrun --nproc_per_node=2 train.py", "[rank0] world_size=2"]
+TWO_OF_FOUR = table({0: 35212, 1: 35188}, processes=[(0, 11, "C", "python", 35202), (1, 12, "C", "python", 35178)])
+ALL_ON_ONE = table({0: 20890}, processes=[(0, 11, "C", "python", 10462), (0, 12, "C", "python", 10470)])
+
+
+def test_fewer_ranks_than_gpus(tmp_path: Path) -> None:
+    finding = found(tmp_path, [*RANKS, *STEPS, *TWO_OF_FOUR], "A02")
+    assert finding is not None
+    assert (finding.confidence, finding.title) == ("likely", "2 ranks on 4 GPUs: 2 GPUs idle")
+
+
+def test_ranks_on_one_gpu(tmp_path: Path) -> None:
+    finding = found(tmp_path, [*RANKS, *STEPS, *ALL_ON_ONE], "A07")
+    assert finding is not None
+    assert (finding.confidence, finding.title) == ("likely", "2 ranks share GPU 0 of 4, and nothing uses the rest")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    {
+        "all work": [*RANKS, *STEPS, *table({0: 35212, 1: 35188}, gpus=2)],
+        "others hold memory": [*RANKS, *STEPS, *table({0: 35212, 1: 35188, 2: 9000})],
+        "another number of ranks": ["world_size=8", *STEPS, *TWO_OF_FOUR],
+        "no training": [*RANKS, *TWO_OF_FOUR],
+        "one process": [*STEPS, *table({0: 35212}, processes=[(0, 11, "C", "python", 35202)])],
+    }.values(),
+)
+def test_gpus_that_are_used_as_they_should_be(lines: list[str], tmp_path: Path) -> None:
+    for id_ in ("A02", "A07", "H03"):
+        assert found(tmp_path, lines, id_) is None
+
+
+def test_a_process_that_came_to_the_gpu_of_the_run(tmp_path: Path) -> None:
+    alone = (1, 60233, "C", "python", 9884)
+    came = (1, 71890, "C", "...envs/tf2/bin/python", 12732)
+    screen = (1, 1904, "G", "/usr/lib/xorg/Xorg", 4)
+    first, second = table({1: 9895}, 2, [screen, alone]), table({1: 22627}, 2, [screen, alone, came])
+    finding = found(tmp_path, [*first, *STEPS, *second], "H03")
+    assert finding is not None
+    assert finding.confidence == "likely"
+    assert finding.title == "Another process has come to the run's GPU 1: PID 71890, with 12.4 GiB"
+    assert found(tmp_path, [*first, *STEPS, *first], "H03") is None
+    assert found(tmp_path, [*second, *STEPS, *second], "H03") is None, "it was there before"
+    assert found(tmp_path, [*first, *STEPS, *table({1: 12732}, 2, [came])], "H03") is None, "the run is gone"
+    assert found(tmp_path, [*RANKS, *first, *STEPS, *second], "H03") is None, "it may be a rank"
+
+
+GPUSTAT = ["lab-box2  Thu Jun  6 15:12:51 2024  550.90.07", "[0] NVIDIA RTX A6000 | 83'C, 100 % | 35396 / 49140 MB |{}"]
+
+
+def test_a_process_of_another_user_by_gpustat(tmp_path: Path) -> None:
+    mine, other = " me:python/41877(14312M)", " user7:python/59021(21048M)"
+    first, second = ([text.format(mine + also) for text in GPUSTAT] for also in ("", other))
+    finding = found(tmp_path, [*first, *STEPS, *second], "H03")
+    assert finding is not None
+    assert finding.title == "Another process has come to the run's GPU 0: PID 59021, with 20.6 GiB"
+    assert finding.evidence[0].text == "PID 59021 (python of user7) is in the last table of the GPUs, and not in the first"
+    assert found(tmp_path, [*first, *STEPS, *first], "H03") is None

@@ -1,0 +1,45 @@
+"""Tables and lines with the parts of a step of each rank."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.doctor.logs.numbers.logs import found
+
+
+def table(late: int = 5, data: float = 1.29, title: str = "per-rank means over the last 200 steps (s)") -> list[str]:
+    rows = [(0.010, 0.121, 1.516) if rank != late else (data, 0.123, 1.526 - data) for rank in range(8)]
+    return [
+        title,
+        "┃ rank ┃ host/gpu ┃ data  ┃ forward ┃ backward+sync ┃ clips ┃",
+        *(f"│    {at} │ gpu-n2/{at} │ {row[0]:.3f} │   {row[1]:.3f} │ {row[2]:.3f} │  9600 │" for at, row in enumerate(rows)),
+        "└──────┴──────────┴───────┴─────────┴───────────────┴───────┘",
+    ]
+
+
+def test_a_table_with_a_row_for_each_rank(tmp_path: Path) -> None:
+    finding = found(tmp_path, ["step 200 loss 0.4", *table(), *table(), *table()], "F01")
+    assert finding is not None
+    assert finding.title == "Rank 5 waits for its data, and the others wait for rank 5"
+    assert found(tmp_path, [*table(late=9), *table(late=9), *table(late=9)], "F01") is None
+    assert found(tmp_path, table(), "F01") is None, "once"
+    assert found(tmp_path, [*table(), *table(late=2), *table(late=7)], "F01") is None, "another one each time"
+    assert found(tmp_path, [*table(title="step 200"), *table(title="step 400")], "F01") is None, "two single steps"
+
+
+LINE = "step {at} | loss 2.{at} | step 228 ms | data 1.1 1.3 1.1 1.0 | fwd+bwd {work} | wait {wait}"
+
+
+@pytest.mark.parametrize("between", [" ", ", "])
+def test_several_numbers_in_a_line(between: str, tmp_path: Path) -> None:
+    late = [LINE.format(at=at, work="142 140 219 139", wait="85 86 9 87").replace("1.1 1.3", "1.1 1.3") for at in range(10, 20)]
+    finding = found(tmp_path, [line.replace(" ", between) if between == "" else line for line in late], "F02")
+    assert finding is not None
+    assert finding.title.startswith("Rank 2 computes longer")
+    even = [LINE.format(at=at, work="142 140 141 139", wait="8 8 9 7") for at in range(10, 20)]
+    assert found(tmp_path, even, "F02") is None
+    assert found(tmp_path, late[:3], "F02") is None
+    apart = [LINE.format(at=at, work="142 140 219 139", wait="8 8 9 7") for at in range(10, 20)]
+    assert found(tmp_path, apart, "F02") is None, "nobody waits for it"
