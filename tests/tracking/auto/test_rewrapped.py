@@ -105,3 +105,42 @@ report(large)
     found = json.loads(said)
     assert found["model"]
     assert found["ddp"] is True, "the one that was found last"
+
+
+METHODS = """
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = torch.nn.Linear(4, 8), torch.nn.Linear(8, 1)
+
+    def loss(self, inputs):
+        return self.last(self.first(inputs)).square().mean()
+
+    def forward(self, inputs):
+        return self.loss(inputs)
+
+
+wrapper = wrap(Model())
+optimizer = make_optimizer(wrapper)
+for number in range(40):
+    optimizer.zero_grad()
+    {call}(torch.randn(4, 4)).backward()
+    optimizer.step()
+gradients = install.tracked().training.gradients.fact(install.tracked().models.judges_ddp())
+print(json.dumps([gradients, install.tracked().models.wrapper_calls(), wrapper._get_ddp_logging_data()["iteration"]]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "averages"),
+    [("wrapper", True), ("wrapper.forward", True), ("wrapper.module", False), ("wrapper.module.loss", False)],
+)
+def test_what_ddp_has_averaged_stays_known(home: Home, call: str, averages: bool) -> None:
+    code, said, error = home.run(STAGES + METHODS.format(call=call))
+    assert code == 0, error
+    gradients, calls, iteration = json.loads(said)
+    assert (gradients["synced_backwards"], gradients["unsynced_steps"]) == (
+        (gradients["steps"], 0) if averages else (0, gradients["steps"])
+    )
+    assert (iteration > 0) is averages
+    assert (calls is None) is (call == "wrapper.module.loss"), calls

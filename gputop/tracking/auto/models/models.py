@@ -243,7 +243,8 @@ class Models:
     def _descend(self) -> None:
         for key, top in list(self.tops.items()):
             module = top.module()
-            if module is None or top.calls or top.inner:
+            # A DDP that is never called stays: that no call of it was seen is what the facts say about it.
+            if module is None or top.calls or top.inner or top.ddp is not None:
                 continue
             del self.tops[key]
             for child in parts.children(module):
