@@ -348,5 +348,10 @@ def _parts(
         parts[min(number - 1, int((item.step - kept[0].step) / span_s * number))].append(item)
     if not all(parts):
         return None
-    means = [sum(item.mean * item.count for item in part) / sum(item.count for item in part) for part in parts]
-    return _Course(means, span_s, kept[0].mean)
+    return _Course([_usual(part) for part in parts], span_s, kept[0].mean)
+
+
+def _usual(part: Sequence[Stretch]) -> float:
+    """Return the mean of the lower half: what a step holds for a moment, such as dense gradients, comes on top of what stays."""
+    lower = sorted(part, key=lambda item: item.mean)[: -(-len(part) // 2)]
+    return sum(item.mean * item.count for item in lower) / sum(item.count for item in lower)
