@@ -275,11 +275,17 @@ def error_fact(error: BaseException, is_library: Callable[[str], bool], message:
 
 
 def shortened(message: str) -> str:
-    """Shorten a message to its beginning; if it has several lines (a checkpoint's names), shorten each line."""
+    """Shorten a message to its beginning; if it has several lines (a checkpoint's names), shorten each line.
+
+    The last line stays: of an exception in a loader's worker, it says what was wrong, after the traceback there.
+    """
     lines = message.splitlines()
     if len(message) > _MESSAGE_CHARACTERS and len(lines) > 1:
         each = max(_LINE_CHARACTERS, _MESSAGE_CHARACTERS // len(lines) - 1)
         message = "\n".join(line[:each] for line in lines)
+    if len(message) > _MESSAGE_CHARACTERS and len(lines) > 1:
+        last = f"\n{lines[-1][:_LINE_CHARACTERS]}"
+        message = message[: _MESSAGE_CHARACTERS - len(last)] + last
     return message[:_MESSAGE_CHARACTERS]
 
 

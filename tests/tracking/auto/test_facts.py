@@ -475,6 +475,19 @@ def test_of_a_long_error_the_beginning_of_each_line_is_kept() -> None:
     assert shortened("short\nlines") == "short\nlines"
 
 
+def test_the_last_line_of_an_exception_in_a_worker_stays() -> None:
+    frames = "".join(
+        f'  File "/lib/python3.11/site-packages/torch/utils/{at}.py", line {at}, in fetch\n    fetch(at)\n' for at in range(9)
+    )
+    last = "RuntimeError: Trying to resize storage that is not resizable"
+    told = shortened(
+        f"Caught RuntimeError in DataLoader worker process 0.\nOriginal Traceback (most recent call last):\n{frames}{last}"
+    )
+    assert len(told) <= 500
+    assert told.startswith("Caught RuntimeError in DataLoader worker process 0.\n")
+    assert told.endswith(f"\n{last}")
+
+
 def test_what_an_adapter_claims_is_left_to_it(home: Home) -> None:
     import gputop
 
