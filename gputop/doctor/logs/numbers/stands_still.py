@@ -79,7 +79,7 @@ class StandsStill:
             stated = max(_seconds(text), default=0.0)
             self._first = self._first if self._number else (line.at, stated)
             self._number += 1
-            self._said.append((text.strip(), line.at, stated))
+            self._said.append((line.printed.strip(), line.at, stated))
         elif self._number and (is_progress(line.rest) or _WENT_ON.search(text) is not None):
             self._said.clear()
             self._number = 0

@@ -55,7 +55,7 @@ STEADY_LEFT_MAX_S = 4 * 3600.0
 
 
 class _Course(NamedTuple):
-    """The bytes of a process after the warm-up: the mean of each part of the span, and those at its beginning."""
+    """The bytes of a process after the warm-up: what is usual in each part of the span, and those at its beginning."""
 
     means: list[float]
     span_s: float
@@ -352,6 +352,6 @@ def _parts(
 
 
 def _usual(part: Sequence[Stretch]) -> float:
-    """Return the mean of the lower half: what a step holds for a moment, such as dense gradients, comes on top of what stays."""
+    """Return the mean of the lower half: what a step holds for a moment, such as dense gradients, stands on what stays."""
     lower = sorted(part, key=lambda item: item.mean)[: -(-len(part) // 2)]
     return sum(item.mean * item.count for item in lower) / sum(item.count for item in lower)

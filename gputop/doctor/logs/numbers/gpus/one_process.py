@@ -73,7 +73,7 @@ class OneProcess:
         if any(word in lower for word in _WORDS):
             self._several = self._several or _SEVERAL.search(text) is not None
             if _ALONE.search(text) is not None:
-                self._alone.setdefault(None if line.speaker is None else line.speaker.rank, text.strip())
+                self._alone.setdefault(None if line.speaker is None else line.speaker.rank, line.printed.strip())
         if "cuda:" in lower and line.speaker is not None and line.speaker.rank is not None:
             self._read_device(line.speaker.rank, text)
         if "uuid" in lower and (listed := _LISTED.match(text)) is not None:
