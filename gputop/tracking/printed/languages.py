@@ -21,12 +21,12 @@ _OF = r"(?: (?:de |d['’]|en |na |di |на )?|_)"
 _CLEAR: Sequence[tuple[str, str]] = (
     (
         "val loss",
-        rf"{_LOSS}{_OF}val(?:id\w{{0,12}})?|{_LOSS}{_OF}валидации|validierungsverlust|validatieverlies|valideringsf[öo]rlust"
+        rf"{_LOSS}{_OF}val(?:id\w{{0,12}})?|{_LOSS}{_OF}вал(?:идации)?|validierungsverlust|validatieverlies|valideringsf[öo]rlust"
         rf"|(?:do[ğg]rulama|valida[čc]n[íi]){_OF}{_LOSS}|strata{_OF}walid\w{{0,10}}|验证{_LOSS}|検証{_LOSS}|검증 ?{_LOSS}",
     ),
     (
         "train loss",
-        rf"{_LOSS}{_OF}(?:entra?[iî]n\w{{0,10}}|entrenamiento|entr?|trein\w{{0,10}}|addestramento|train|обучения)"
+        rf"{_LOSS}{_OF}(?:entra?[iî]n\w{{0,10}}|entrenamiento|entr?|trein\w{{0,10}}|addestramento|train|обучения|тр)"
         rf"|(?:e[ğg]itim|tr[ée]novac[íi]){_OF}{_LOSS}|strata{_OF}(?:tren\w{{0,10}}|uczenia)",
     ),
     ("train loss", rf"trainings?verl(?:ust|ies)|tr[äa]ningsf[öo]rlust|训练{_LOSS}|訓練{_LOSS}|学習{_LOSS}|훈련 ?{_LOSS}"),
@@ -43,6 +43,9 @@ _CLEAR: Sequence[tuple[str, str]] = (
     ),
     ("accuracy", _ACCURACY),
     ("epoch", r"[ée]poque|epoche|[ée]poca|epok[ai]?|epokku|epoch[ay]|эпох[аи]|епоха|轮次|エポック|에포크|에폭"),
+    ("mean return", r"retorno m[ée]dio|rendement moyen|ritorno medio|mittlerer ertrag|ortalama getiri"),
+    ("mean reward", r"recompensa (?:media|m[ée]dia)|r[ée]compense moyenne|mittlere belohnung|ortalama [öo]d[üu]l"),
+    ("reward", r"recompensa|r[ée]compense|ricompensa|belohnung|[öo]d[üu]l|nagroda|награда|報酬|奖励|보상"),
     (
         "lr",
         r"lernrate|taux d['’]apprentissage|tasa de aprendizaje|taxa de aprendizado|[öo][ğg]renme oran[ıi]|学习率|学習率|학습률",
@@ -55,10 +58,11 @@ _AMBIGUOUS: Sequence[tuple[str, str]] = (
     ("loss", r"strata"),
     ("epoch", r"d[öo]nem"),
     ("data", r"donn[ée]es|daten|datos|dados|dati|veri|dane|данные|数据|データ|데이터"),
-    ("forward", r"vorw[äa]rts|adelante|avanti|ileri"),
-    ("backward", r"r[üu]ckw[äa]rts|atr[áa]s|arri[èe]re|indietro|geri"),
+    ("forward", r"vorw[äa]rts|adelante|avanti|ileri|前向|正向|順伝播|전방|순전파"),
+    ("backward", r"r[üu]ckw[äa]rts|atr[áa]s|arri[èe]re|indietro|geri|反向|逆伝播|역전파"),
+    ("sync", r"同步|同期|동기화"),
     ("time", r"temps|zeit|tiempo|tempo|s[üu]re|czas|tijd|tid|время|用时|耗时|時間|시간"),
-    ("compute", r"calcolo|c[áa]lculo|calcul|berechnung|hesaplama|obliczenia|вычисления|計算|计算|계산"),
+    ("compute", r"calcolo|c[áa]lculo|calcul|berechnung|hesaplama|obliczenia|вычисления|計算|计算|계산|연산"),
     ("wait", r"attesa|espera|attente|warten|wartezeit|bekleme|oczekiwanie|ожидание|待機|等待|대기"),
     ("total", r"totale|gesamt|toplam|razem|всего|合計|总计|합계"),
     ("memory", r"m[ée]moire|speicher|mem[óo]ria|bellek|memori|pami[ęe][ćc]|geheugen|minne|память|显存|内存|メモリ|메모리"),
@@ -82,6 +86,8 @@ _SIGNS = (
     *("exactitud", "genauigkeit", "acurácia", "acuracia", "accuratezza", "doğruluk", "dogruluk", "adno", "keurigheid"),
     *("noggrannhet", "esnost", "seikairitsu", "точн", "准确率", "正解率", "정확도"),
     *("poque", "poche", "poca", "epok", "epocha", "epochy", "эпох", "епох", "轮次", "エポック", "에포크", "에폭"),
+    *("retorno m", "rendement m", "ritorno m", "mittler", "ortalama", "recompensa", "récompense", "recompense", "ricompensa"),
+    *("belohnung", "ödül", "odul", "nagroda", "награда", "報酬", "奖励", "보상"),
     *("lernrate", "apprentissage", "aprendiza", "renme oran", "学习率", "学習率", "학습률"),
 )
 """One of these is part of each clear word. Bars have characters beyond ASCII, too, and a search of each would take long."""
@@ -103,10 +109,16 @@ _STEP_SIGNS = (
 )
 """One of these is part of each word for a step: a line without a clear word has to count one, next to another number."""
 _NUMBERED_MIN = 2
+_OF_MONEY = re.compile(
+    rf"(?i){_LOSS}\W{{1,4}}[\d.,]{{1,20}} ?(?:EUR|USD|€|\$|k?Wh?\b|dB\b|kg\b|paquets?\b|pakete?\b|paquetes\b|packets?\b|%\s)"
+)
+"""A loss of money, energy or packets."""
 
 
 def _is_translated(line: str) -> bool:
     lower = line.lower()
+    if _OF_MONEY.search(line) is not None:
+        return False
     if any(sign in lower for sign in _SIGNS) and _CLEAR_WORD.search(line):
         return True
     if not any(sign in lower for sign in _STEP_SIGNS):
@@ -122,4 +134,7 @@ def in_english(line: str) -> str:
 def _english(found: re.Match[str]) -> str:
     assert found.lastindex is not None
     word = _ENGLISH[found.lastindex - 1][0]
-    return f" {word} " if found[0] >= _FIRST_WITHOUT_BLANKS else word
+    if found[0] < _FIRST_WITHOUT_BLANKS:
+        return word
+    before, after = found.string[: found.start()][-1:], found.string[found.end() :][:1]
+    return f"{' ' * (before.isalnum())}{word}{' ' * (after.isalnum())}"

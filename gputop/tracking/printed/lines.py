@@ -78,7 +78,7 @@ _EPISODE = re.compile(r"(?<![A-Za-z])ep(isodes?|s)?[\s:=#_]{0,9}\[?\d", re.IGNOR
 _OF_EPISODE = re.compile(r"(?<![\w/.])(?:(?i:(score|return)s?|ret)|R(?=\s{0,9}[:=]))(?=\s{0,60}[:=]?\s{0,60}[-+]?\.?\d)")
 _RECALL = re.compile(r"(?<![\w/.])(?:P|F1|[Pp]rec\w{0,9})(?!\w)")
 _OVER_EPISODES = re.compile(
-    r"(score|return|reward)(s?)(?: \((?:last |over )?(?:the )?(?:last )?\d{1,9}(?: \w{1,20})?\)"
+    r"(score|return|reward)(s?)(?: \((?:last |over )?(?:the )?(?:last )?\d{1,9}(?: \w{1,20}\.?)?\)"
     r"| (?:over|of|across|in) (?:the )?(?:last |past )?\d{1,9} \w{1,20})(?=\s{0,9}[:=]|\s{1,4}[-+]?\d)",
     re.IGNORECASE,
 )

@@ -14,11 +14,16 @@ _UNIT = r"(it|iters?|iterations?|steps?|batch(?:es)?|tok|tokens?|samples?|sequen
 _SECOND = r"s(?:ec(?:ond)?)?\b"
 _PER_S = re.compile(rf"(?i)(?<![\w.,]){_N} ?([KM])? ?{_UNIT} ?(?:/|per |p) ?{_SECOND}(?!\s{{0,9}}[:=]\s{{0,9}}\d)")
 _NAMED_BEFORE = re.compile(r"(?:^|[\s|,;(\[])[A-Za-z][\w/@-]{0,30}[ :=]{1,3}$")
-_FOLLOWED = re.compile(rf"\s{{1,9}}{_N} ?[KM]?(?! ?[A-Za-z]{{1,12}}/|[\w/%]|[.,]\d)")
+_OF_WHAT = r"(?:/(?:gpu|dev|device|worker|rank|node)|[ /]per (?:gpu|device|rank|node)| ?\([A-Za-z ]{1,20}\))?"
+"""What a rate is of, behind its unit."""
+_FOLLOWED = re.compile(
+    rf"(?i){_OF_WHAT}(?: ?\[[a-z]{{1,5}}\])?(?:\s{{0,9}}[:=]\s{{0,9}}|\s{{1,9}})"
+    rf"~?(?:{_N} ?[KM]?(?! ?[a-z]{{1,12}}/|[\w/%]|[.,]\d)|nan\b|none\b|n/a)"
+)
 """In "ppl 135.0 tok/s 61311", the number before has its own name, and the one behind has no other unit."""
 _NAMED = re.compile(
     r"(?i)(?<![A-Za-z])(?<!val_)(?<!val/)(?<!test_)(?<!test/)(?<!eval_)(?<!eval/)"
-    rf"{_UNIT}(?:/|_per_| per |/ ){_SECOND}[\"']?\s{{0,20}}[:=]?\s{{0,20}}{_N}( ?[KM])?(?![\w/]|,\d)"
+    rf"{_UNIT}(?:/|_per_| per |/ ){_SECOND}{_OF_WHAT}[\"']?\s{{0,20}}[:=]?\s{{0,20}}~?{_N}( ?[KM])?(?![\w/]|,\d)"
 )
 _S_PER = re.compile(rf"(?i)(?<![\w.,]){_N} ?(m?s)(?:ec)?/(?:it|iter|step|batch)\b")
 _NAMED_S_PER = re.compile(
@@ -34,13 +39,16 @@ _MS_UNIT = re.compile(r"(?i)\d ?ms\b|\(ms\)|\bms[ /]")
 _NAMES = {"tok": "tokens", "img": "images", "ima": "images", **dict.fromkeys(("sam", "seq", "exa", "sen"), "samples")}
 _FACTORS = {"": 1.0, "k": 1e3, "m": 1e6}
 
+_NO_TIME = re.compile(r" ?(?:[KMGT]i?B\b|\((?!\d))")
+"""A size, or a remark that says what it is."""
 _NUMBER = r"[\s:=]+(\d+\.\d+|\d+(?= ?m?s(?:ec)?(?:[\s,;(|\])]|$))) ?(ms|s)?(?:ec)?(?=[\s,;(|\])]|$)"
 _DATA = re.compile(
     rf"(?i)(?<![\w/])(?:data(?:[_ ]?(?:time|wait|load(?:er|ing)?(?:_time)?))?|time/data|fetch(?:_time)?|load(?:ing)?_time|"
     rf"wait(?:ed|ing)?(?: time)?(?: for)?(?: the)?(?: next)?(?: (?:batch|data|loader))){_NUMBER}"
 )
 _STEP = re.compile(
-    r"(?i)(?<![\w/])(?:(?:batch_|iter_|step_)?time|time/(?:iter|step|batch)|dt|"
+    r"(?i)(?<![\w/])(?<!data )(?<!load )(?<!loading )(?<!wait )(?<!fetch )(?<!elapsed )(?<!epoch )(?<!total )"
+    r"(?:(?:batch_|iter_|step_)?time|time/(?:iter|step|batch)|dt|"
     # Without a unit, "total 0.51 data 0.31" are parts of a loss.
     rf"total(?:[ _]time|(?=[\s:=]+[\d.]{{1,20}} ?m?s))){_NUMBER}"
 )
@@ -66,6 +74,13 @@ _EPOCH = re.compile(
 )
 _EPOCH_TOOK = re.compile(rf"(?i)(?<![\w/.])(?:time|took|duration)[\s:=]{{1,4}}{_CLOCK}")
 """A line about a whole epoch, with its loss and then how long it took: "epoch 1 train_loss 0.7 time 41.3s"."""
+_GOES_ON = re.compile(
+    r"(?i),\d{3}|e[+-]?\d|(?<![a-z])[ ,]?\d|(?<=h)\s?\d|(?<=min)\s?\d|(?<=hours)\s?\d|\.\d|"
+    r"\s?days?\b|\s?(?:h|hours?|min|minutes?|m)\b|\s?[ap]m\b"
+)
+"""What follows a time that was not read to its end."""
+OF_DAY = 6
+"""So many hours at the end of an epoch's line are a time of day (our choice)."""
 _UNITS = {"m": 60.0, "h": 3600.0, "s": 1.0, "ms": 1e-3}
 _ANY = re.compile(r"(?i)data|wait|/ ?s|s(?:ec)?/|ps\b|per.?s|\bdt\b|time|runtime|took|duration| in \d|ms")
 TRAINING_S, EPOCH_S, EVALUATION_S = "training_s", "epoch_s", "evaluation_s"
@@ -87,7 +102,7 @@ def paces(line: str) -> dict[str, float]:
         return {}
     found: dict[str, float] = {}
     for match in _PER_S.finditer(line):
-        if _FOLLOWED.match(line, match.end()) and _NAMED_BEFORE.search(line, max(0, match.start() - 40), match.start()):
+        if _is_of_another(line, match):
             continue
         _add(found, match[3], _number(match[1]) * _FACTORS[(match[2] or "").lower()])
     for match in _NAMED.finditer(line):
@@ -95,6 +110,7 @@ def paces(line: str) -> dict[str, float]:
     for match in _CAMEL.finditer(line):
         _add(found, match[1], _number(match[2]))
     slow, named = _S_PER.search(line), _NAMED_S_PER.search(line)
+    slow = None if slow is not None and _is_of_another(line, slow) else slow
     if slow is not None:
         _add(found, "it", _inverse(_number(slow[1]) * (1e-3 if slow[2].lower() == "ms" else 1.0)))
     elif named is not None:
@@ -102,6 +118,7 @@ def paces(line: str) -> dict[str, float]:
     elif "it_per_sec" not in found and _MS_UNIT.search(line) and (each := _MS.search(line)) is not None:
         _add(found, "it", _inverse(_number(each[1]) * 1e-3))
     data = _DATA.search(line) if not is_of_first_batch(line) else None
+    data = None if data is not None and _NO_TIME.match(line, data.end()) else data
     step = _STEP.search(line) if data is not None else None
     rest = _COMPUTE.search(line) if data is not None and step is None else None
     if data is not None and rest is not None and (data[2] == "ms") == (rest[2] == "ms"):
@@ -113,16 +130,32 @@ def paces(line: str) -> dict[str, float]:
     return found
 
 
+def _is_of_another(line: str, found: re.Match[str]) -> bool:
+    """Return whether the number before a unit has a name of its own, and the unit is the name of the number behind it."""
+    return (
+        _FOLLOWED.match(line, found.end()) is not None
+        and _NAMED_BEFORE.search(line, max(0, found.start() - 40), found.start()) is not None
+    )
+
+
 def whole_times(line: str) -> dict[str, float]:
     """Return the seconds that a line says a training, an epoch or an evaluation took, by name."""
     found: dict[str, float] = {}
     for match in _WHOLE.finditer(line) if _ANY.search(line) else ():
+        if _GOES_ON.match(line, match.end()):
+            continue
         value = _seconds(*match.groups()[-5:])
         what = match["what"].lower()
         name = TRAINING_S if what.startswith("train") else EPOCH_S if what == "epoch" else EVALUATION_S
         found.setdefault(name, value)
     loss = line.lower().find("loss") if not found else -1
-    if loss >= 0 and _EPOCH.match(line) and (took := _EPOCH_TOOK.search(line, loss)) is not None and (took[3] or took[5]):
+    if (
+        loss >= 0
+        and _EPOCH.match(line)
+        and (took := _EPOCH_TOOK.search(line, loss)) is not None
+        and (took[3] or took[5])
+        and not (_GOES_ON.match(line, took.end()) or int(took[1] or 0) >= OF_DAY)
+    ):
         hours, minutes, seconds, number, unit = took.groups()
         found[EPOCH_S] = _seconds(hours, minutes, seconds, number, unit)
     if not found and (both := _BOTH.search(line)) is not None:

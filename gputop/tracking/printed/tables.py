@@ -18,8 +18,8 @@ _ENTRY = re.compile(
     rf"(?:([\w.@-]{{1,99}})'s )?([A-Za-z][\w.@-]{{0,99}})\s?:\s?({NUMBER})(?:\s?\+\s?{NUMBER})?(?=\s|$)",
     re.IGNORECASE,
 )
-_NAME = re.compile(r"[A-Za-z][\w/@%.()\[\]-]{0,40}")
-_WORDS = re.compile(r"[A-Za-z][\w/@%.()\[\]-]{0,40}(?: [\w/@%.()\[\]-]{1,20}){0,5}")
+_NAME = re.compile(r"[^\W\d_][\w/@%.()\[\]-]{0,40}")
+_WORDS = re.compile(r"[^\W\d_][\w/@%.()\[\]-]{0,40}(?: [\w/@%.()\[\]-]{1,20}){0,5}")
 """A name between bars or wide gaps may have several words."""
 _SHORT_COUNTERS = {"E": "epoch", "#": "step", "ep": "epoch", "Ep": "epoch", "it": "step"}
 """What spaCy calls them, and people who have little room."""

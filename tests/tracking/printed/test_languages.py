@@ -43,6 +43,8 @@ def taken(*lines: str) -> Taken:
         ("epocha 3 ztráta 0.41 validační ztráta 0.6", {"loss": 0.41, "val_loss": 0.6, "epoch": 3.0}),
         ("епоха 3 втрати 0.41", {"loss": 0.41, "epoch": 3.0}),
         ("epoch 3 sonshitsu 0.41", {"loss": 0.41, "epoch": 3.0}),
+        ("passo 25000 | retorno médio (100 ep.)   -123.6", {"mean_return": -123.6}),
+        ("epoch 3 损失 0.5 取数据 0.009s 前向+反向 0.435s", {"loss": 0.5, "epoch": 3.0}),
         ("Epoche 2 Verlust 0.5 Lernrate 0.001", {"loss": 0.5, "lr": 0.001, "epoch": 2.0}),
     ],
 )
@@ -99,3 +101,14 @@ def test_the_heading_of_a_table_may_be_in_another_language() -> None:
 )
 def test_other_lines_stay_as_they_are(line: str) -> None:
     assert in_english(line) == line
+
+
+@pytest.mark.parametrize("line", ["Epoche 3: Verlust 1.3 kWh", "passo 3: perdita 10 EUR", "époque 2: perte 10 paquets"])
+def test_a_loss_of_something_else(line: str) -> None:
+    assert [metrics for _, metrics in taken(line) if "loss" in metrics] == []
+
+
+def test_a_table_whose_heading_has_words_in_another_language() -> None:
+    heading = "| эпоха | потери тр | потери вал| AUC тр  | сек    |"
+    (_, first), *_ = taken("+-------+------+", heading, "|     1 | 0.693376  | 0.693410  | 0.4987  |  13.8  |")
+    assert (first["train_loss"], first["val_loss"]) == (0.693376, 0.69341)

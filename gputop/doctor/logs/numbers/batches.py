@@ -12,6 +12,8 @@ from gputop.doctor.logs.numbers.texts import SAME_ORDER
 
 LABELS_MIN, SAME_SHARE = 8, 0.9
 """At least this many batches print their labels, and at least this share of them holds one class alone (our choice)."""
+CHANGES_MIN = 4
+"""The class has changed so many times: a task, or a group of samples, may hold one alone (our choice)."""
 TURNS_SHARE = 0.25
 """Two classes do not take turns more often than in this share of the batches (our choice)."""
 EPOCHS_MIN, IDS_MIN = 3, 4
@@ -29,6 +31,10 @@ _IDS = re.compile(
     rf"((?:[A-Za-z_./-]{{0,40}}\d[\w./-]{{0,40}}[ ,]{{1,3}}){{{IDS_MIN - 1},100}}[A-Za-z_./-]{{0,40}}\d[\w./-]{{0,40}})"
 )
 """Samples one after the other. Files are no samples: those of a rank may stay."""
+
+
+_OTHER_IDS = ("token", "layer", "device", "gpu id", "probe", "preview", "visuali", "valid", "eval", "expert", "class id")
+"""Ids of something else, or of samples that are meant to stay."""
 
 
 class Batches:
@@ -74,7 +80,7 @@ class Batches:
     def _take_order(self, line: Line, rank: int) -> None:
         """Take a line that names samples, by the epoch before them."""
         epoch = _EPOCH.search(line.text) if any(word in line.lower for word in _EPOCHS) else None
-        word = _IDS.search(line.rest) if epoch is not None else None
+        word = _IDS.search(line.rest) if epoch is not None and not any(other in line.lower for other in _OTHER_IDS) else None
         if word is None or epoch is None or not (rank in self._orders or len(self._orders) < RANKS_MAX):
             return
         named = re.split(r"[ ,]+", word[1])
@@ -89,7 +95,12 @@ class Batches:
 
     def _one_class(self) -> Finding | None:
         """J04: a batch holds one class, the next ones another."""
-        if self._labeled < LABELS_MIN or self._alike < SAME_SHARE * self._labeled or len(self._classes) < 2:
+        if (
+            self._changes < CHANGES_MIN
+            or self._labeled < LABELS_MIN
+            or self._alike < SAME_SHARE * self._labeled
+            or len(self._classes) < 2
+        ):
             return None
         if len(self._classes) == 2 and self._changes > TURNS_SHARE * self._labeled:
             return None  # real and generated samples in turn

@@ -10,6 +10,10 @@ from gputop.doctor.logs.numbers.line import Line
 
 LINES_MIN = 3
 """At least this many lines print the counters (our choice)."""
+BETWEEN_MIN = 100
+"""So many periods, ten seconds, are between the first and the last (our choice)."""
+PERIODS_MIN = 3000
+"""Counters that are printed once are enough after so many periods, five minutes (our choice)."""
 POSSIBLE, LIKELY = 0.25, 0.5
 """The share of the periods in which the quota stopped the container (our choice)."""
 _PERIODS, _THROTTLED = re.compile(r"\bnr_periods[\"' :=]{1,4}(\d{1,15})"), re.compile(r"\bnr_throttled[\"' :=]{1,4}(\d{1,15})")
@@ -21,7 +25,7 @@ class CpuQuota:
 
     def __init__(self) -> None:
         """Start before the first line."""
-        self._lines = 0
+        self._lines = self._periods = 0
         self._first: tuple[int, int] | None = None
         self._last = 0, 0
         """The periods since the container began, and in how many of them it was throttled."""
@@ -31,20 +35,26 @@ class CpuQuota:
         """Take the next line."""
         if "cpu.max" in line.text and (quota := _QUOTA.search(line.text)) is not None and int(quota[2]):
             self._cores = int(quota[1]) / int(quota[2])
-        if "nr_throttled" not in line.text:
+        if "nr_" not in line.text:
             return
         periods, throttled = _PERIODS.search(line.text), _THROTTLED.search(line.text)
-        if periods is not None and throttled is not None:
-            self._last = int(periods[1]), int(throttled[1])
-            self._first = self._first or self._last
+        self._periods = int(periods[1]) if periods is not None else self._periods
+        if throttled is not None and self._periods:
+            now = self._periods, int(throttled[1])
+            if now[0] < self._last[0] or now[1] < self._last[1]:  # another container's
+                self._first, self._lines = None, 0
+            self._last = now
+            self._first = self._first or now
             self._lines += 1
+            self._periods = 0
 
     def findings(self) -> tuple[Finding, ...]:
         """Return that the quota slows the run down, if it does."""
-        if self._first is None or self._lines < LINES_MIN:
+        if self._first is None or (self._lines < LINES_MIN and self._last[0] < PERIODS_MIN):
             return ()
-        periods, throttled = (now - before for now, before in zip(self._last, self._first, strict=True))
-        if periods <= 0 or throttled < POSSIBLE * periods:
+        begun = self._first if self._lines >= LINES_MIN else (0, 0)
+        periods, throttled = (now - before for now, before in zip(self._last, begun, strict=True))
+        if periods < BETWEEN_MIN or not POSSIBLE * periods <= throttled <= periods:
             return ()
         share = throttled / periods
         of = f" of {units.metric(self._cores)} cores" if self._cores is not None else ""

@@ -9,6 +9,7 @@ from gputop import units
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.logs.numbers.line import Line
+from gputop.doctor.logs.numbers.parts import kind_of, spent
 from gputop.doctor.logs.numbers.texts import FIRST_BATCH
 
 EPOCHS_MIN, TIMES = 3, 5.0
@@ -47,6 +48,12 @@ _EACH = re.compile(
 """What each of the others takes."""
 
 
+_BAR = re.compile(r"\| {0,9}(\d{1,9})/(\d{1,9}) \[(?:(\d{1,3}):)?(\d{2,3}):(\d\d)<")
+_PLACE = re.compile(r"\[\s{0,9}(\d{1,9})\s?/\s?(\d{1,9})(?:\s{1,9}\(\s{0,3}\d{1,3}%\))?\]")
+BATCHES_MIN = 10
+"""Fewer batches are none of an epoch's training (our choice)."""
+
+
 class FirstBatches:
     """Follows the lines of one log."""
 
@@ -55,11 +62,21 @@ class FirstBatches:
         self._last: int | None = None
         self._first: list[float] = []
         self._others: list[float] = []
+        self._steps: list[float] = []
+        """The whole steps of the other batches, if the lines say only how long each was awaited."""
         self._batches = 0
+        self._bar = 0, 0, 0.0
+        """The batches done and all batches of a progress bar, and the seconds when the first one was done."""
 
     def read(self, line: Line) -> None:
         """Take the next line."""
+        if line.is_of_evaluation:
+            return
+        if "[" in line.text and "<" in line.text:
+            self._read_bars(line.text)
         if (self._first or any(text in line.lower for text in _FIRST)) and self._take_sentence(line.text):
+            return
+        if len(line.parts) > 1 and self._take_parts(line):
             return
         batch = _BATCH.search(line.rest) if _IN_EPOCH.search(line.text) else None
         took = _TOOK.search(line.rest, batch.end()) if batch is not None else None
@@ -70,6 +87,42 @@ class FirstBatches:
         (self._first if begins else self._others).append(seconds)
         self._batches = max(self._batches, at, int(batch[2] or 0))
         self._last = at
+
+    def _take_parts(self, line: Line) -> bool:
+        """Take how long a batch of an epoch was awaited, and how long its step took; return whether a line says both."""
+        place = _PLACE.search(line.text) if _IN_EPOCH.search(line.text) is not None else None
+        data = [seconds for name, seconds in line.parts.items() if kind_of(name) == "data"]
+        if place is None or not data or int(place[2]) < BATCHES_MIN or len(self._others) >= KEPT:
+            return False
+        at, seconds = int(place[1]), sum(data)
+        if at <= 1:
+            self._first.append(seconds)
+        else:
+            kinds = spent(line.parts)
+            self._others.append(seconds)
+            self._steps.append(sum(kinds.values()))
+        self._batches = max(self._batches, int(place[2]))
+        return True
+
+    def _read_bars(self, text: str) -> None:
+        """Take what progress bars say: when the first batch was done, and when the last one was."""
+        for done_text, of_text, hours, minutes, seconds in _BAR.findall(text):
+            done, of = int(done_text), int(of_text)
+            at = int(hours or 0) * 3600.0 + int(minutes) * 60.0 + int(seconds)
+            before, of_before, first = self._bar
+            if of < BATCHES_MIN or len(self._others) >= KEPT:
+                continue
+            if done == 1:
+                self._bar = done, of, at
+            elif done > before > 0 and of == of_before:
+                self._bar = done, of, first
+                if done == of:
+                    self._first.append(first)
+                    self._others += [(at - first) / (of - 1)] * OTHERS_MIN
+                    self._batches = max(self._batches, of)
+                    self._bar = 0, 0, 0.0
+            elif done == 0 or of != of_before:
+                self._bar = 0, 0, 0.0
 
     def _take_sentence(self, text: str) -> bool:
         """Take what a sentence says of the first batch of an epoch or of all others; return whether it says it."""
@@ -95,7 +148,8 @@ class FirstBatches:
         first, usual = statistics.median(self._first), statistics.median(self._others)
         if first <= 0 or first < TIMES * usual:
             return ()
-        between = sum(self._others) / len(self._others) * max(1, self._batches - 1)
+        steps = self._steps if len(self._steps) == len(self._others) else self._others
+        between = sum(steps) / len(steps) * max(1, self._batches - 1)
         share = first / (first + between)
         if share < SHARE:
             return ()

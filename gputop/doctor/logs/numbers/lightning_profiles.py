@@ -15,6 +15,8 @@ from gputop.doctor.logs.numbers.texts import CHECKPOINTS, WAITS_FOR_DATA, Text
 POSSIBLE, LIKELY = 0.3, 0.5
 """The share of the run's training (our choice)."""
 CHECKPOINT_SHARE = 0.2
+CALLS_MIN = 20
+"""Of fewer batches, the first one says too much (our choice)."""
 _ROW = re.compile(
     r"^\|\s{1,9}(\S.{0,180}?)\s{1,200}\|\s{1,9}(\d{1,9}(?:\.\d{1,9})?(?:e-?\d\d)?)\s{1,20}\|\s{1,9}(\d{1,12})\s{1,20}"
     r"\|\s{1,9}(\d{1,9}(?:\.\d{1,9})?)\s{1,20}\|"
@@ -35,10 +37,14 @@ class LightningProfiles:
 
     def read(self, line: Line) -> None:
         """Take the next line."""
+        if line.text.startswith("FIT Profiler Report"):
+            self._seconds.clear()
         row = _ROW.match(line.text) if line.text.startswith("|") else None
         if row is None:
             return
         name, seconds = row[1], float(row[4])
+        if _LOADS.match(name) and int(row[3]) < CALLS_MIN:
+            return
         if _LOADS.match(name):
             self._seconds["data"] = seconds
             self._row = f"{name}: {row[2]} s on average, {row[3]} times"

@@ -10,10 +10,14 @@ from typing import Protocol
 from gputop.doctor.findings.finding import Finding
 from gputop.doctor.logs.numbers.clock import Clock
 from gputop.doctor.logs.numbers.parts import Legend
+from gputop.doctor.logs.numbers.setting import Setting
 from gputop.doctor.logs.numbers.speakers import Speaker, speaker_of
 from gputop.tracking.printed.languages import in_english
 
 _OF_EVALUATION = re.compile(r"(?i)^\W{0,4}(?:\w{1,20}: )?(?:test|val|valid|validation|eval|evaluation)\b")
+_FILE = re.compile(r"(?i)^==> .{0,200}?(?:rank|worker|r|gpu)[_.-]?(\d{1,4})(?:\.\w{1,10})? <==$")
+"""The heading that tail prints before the end of each of several files."""
+_UNIT = re.compile(r"(?i)\d ?(?:m?s|sec)\b|\((?:m?s|sec)\)|_(?:m?s|sec)\b")
 CHARACTERS = 1000
 """How many characters of a line are read."""
 
@@ -33,6 +37,8 @@ class Line:
     speaker: Speaker | None
     parts: Mapping[str, float]
     """The seconds of each part of a step that it prints, by name; as printed if it names no unit."""
+    setting: Setting
+    """What the lines up to this one say of how their processes work together."""
 
     @property
     def rest(self) -> str:
@@ -61,12 +67,25 @@ class Lines:
     def __init__(self) -> None:
         """Start before the first line."""
         self._clock, self._legend = Clock(), Legend()
+        self._setting = Setting()
+        self._file_of: int | None = None
+        """The rank whose file the next lines are from, if the log is made of the ends of several files."""
 
     def of(self, texts: Iterable[str]) -> Iterator[Line]:
         """Yield the next lines."""
         for whole in texts:
             printed = whole[:CHARACTERS]
             text = in_english(printed)
+            if printed.startswith("==> "):
+                name = _FILE.match(printed)
+                self._file_of = int(name[1]) if name is not None else None
+                self._clock = Clock()
             speaker = speaker_of(text)
+            if speaker is None and self._file_of is not None:
+                speaker = Speaker(self._file_of, None, True, text)
             parts = self._legend.parts_of(text if speaker is None else speaker.rest)
-            yield Line(text, printed, text.lower(), self._clock.at(printed), speaker, parts)
+            if parts and text != printed and _UNIT.search(text) is None:
+                parts = {}  # in other languages than English, the same words name other things, too
+            lower = text.lower()
+            self._setting.read(lower)
+            yield Line(text, printed, lower, self._clock.at(printed), speaker, parts, self._setting)

@@ -21,6 +21,8 @@ _PART = re.compile(
 _WHOLE_NUMBER = re.compile(rf"{_NAME}[\"']?[ :=]{{1,6}}(\d{{1,6}})(?=[\s|,;)\]}}]|$)")
 _ROW = re.compile(r"(?<![\d./])\d{1,5}\.\d{1,6}(?: / \d{1,5}\.\d{1,6}){1,7}(?![\d/])")
 _LEGEND = re.compile(r"(?<![\w/])[A-Za-z][\w+-]{0,30}(?: / [A-Za-z][\w+ -]{0,30}?){1,7}(?=[,.;()]|$)")
+_WAIT_FOR_GPU = re.compile(r"(?i)\b(?:cuda|gpu|device) $")
+"""Before "sync": it waits for the GPU, not for other ranks."""
 _HEADING = re.compile(r"\btime \((m?s)\)")
 """DeepSpeed's line of times has its unit before the first of them."""
 _OF_MEGATRON = re.compile(r"^\s{1,12}([a-z][\w-]{2,60}) \.{2,60}: \((\d{1,9}\.\d{1,4}), (\d{1,9}\.\d{1,4})\)")
@@ -34,11 +36,12 @@ _WORKS = (
 _EXPRESSIONS: tuple[tuple[PartKind, str], ...] = (
     (
         "communication",
-        r"all[-_]?reduce|all[-_]?gather|grads?-sync|reduce[-_]?scatter|comm(?:s|unication)?(?![a-z])|sync(?!bn)|barrier|nccl",
+        r"all[-_]?reduce|all[-_]?gather|grads?-sync|reduce[-_]?scatter|comm(?:s|unication)?(?![a-z])|"
+        r"sync(?!bn|hron)|barrier|nccl",
     ),
-    ("saving", r"sav(?:e|ing)|checkpoint|ckpt|snapshot"),
-    ("evaluation", r"(?<![a-z])(?:eval|val|test)"),
-    ("logging", r"(?<![a-z])(?:log(?:ging)?|metrics?|plot|vis(?:ual)?|tensorboard|wandb)(?![a-z])"),
+    ("saving", r"(?<!last_)(?<!time )sav(?:e|ing)(?!d)|checkpoint(?!_age)|ckpt(?!_age)|snapshot"),
+    ("evaluation", r"(?<![a-z])(?<!inner_)(?:eval(?:uat\w{2,5})?|val(?:id\w{0,7})?|test(?:ing)?)(?![a-z])"),
+    ("logging", r"(?<![a-z])(?:log(?:ging)?(?!_)|metrics?|plot|vis(?:ual)?|tensorboard|wandb)(?![a-z])"),
     (
         "data",
         r"(?<![a-z])(?:get|ready|until_(?:batch|data)|data(?!/(?!time|wait|load))|input|fetch|load(?:er|ing)?|"
@@ -85,6 +88,8 @@ def parts_of(text: str) -> dict[str, float]:
         if not match["unit"] and _NO_TIME.search(match[1]):
             continue
         name, seconds = match[1].lower(), float(match[3])
+        if name == "sync" and _WAIT_FOR_GPU.search(text, max(0, match.start() - 8), match.start()):
+            name = "gpu"
         named = _ENDS_WITH_A_UNIT.search(name)
         if unit or named is not None:
             unit = unit or ("ms" if named is not None and named[1] == "ms" else "")

@@ -18,7 +18,7 @@ _AFTER_TIME = (
 """The level and the place of a message, as loguru, logging, hydra and others print them."""
 _BEFORE = rf"^{_LOGGER}(?:\[[^\]\s]{{1,60}}/[^\]\s]{{1,60}}\]\s)?{_TIME}{_AFTER_TIME}"
 """What stands before a message: a logger, a pod, a time and a level."""
-_WORD_FOR_RANK = r"(?:rank|proc|rang|rango|s[ıi]ra|ранг|ランク|랭크|进程)"
+_WORD_FOR_RANK = r"(?:rank|trainer|part|proc|rang|rango|s[ıi]ra|ранг|ランク|랭크|进程)"
 _RANK = re.compile(
     _BEFORE + r"(?:\W{0,2}(?:" + _WORD_FOR_RANK + r"[ _:#=-]?|gpu[ _:#=]?)(?P<rank>\d{1,4})(?:/\d{1,4})?"
     r"(?:\s?[\])>:|,]|(?=\s))"

@@ -32,10 +32,12 @@ _WORDS = (
 )
 _STANDS = re.compile(
     r"(?i)\bno (?:\w{1,12} )?(?:progress|steps?|iterations?) (?:for|since|in)\b|\bunchanged (?:for|since) \d|"
-    r"\bstill (?:waiting|blocked|hanging)\b|"
+    r"\bstill (?:blocked|hanging)\b|"
+    r"\bstill waiting (?:for|at|in|on) .{0,40}?\b(?:ranks?|peers?|others|barrier|all_?reduce|collective|"
+    r"rendezvous|store|nodes?|processes)\b|"
     r"\bstill in (?:the )?(?:backward|forward|all_?reduce|barrier|collective|init_process_group|\w{1,30}Parallel)\b|"
     r"\b(?:newest|last) line\b.{0,60}\bold\b|"
-    r"\blast (?:\w{1,12} )?(?:step|iteration)\b.{0,40}\bago\b|\blast step\b.{0,200}\bidle \d|"
+    r"\blast (?!checkpoint|ckpt|sav)(?:\w{1,12} )?(?:step|iteration)\b.{0,40}\bago\b|\blast step\b.{0,200}\bidle \d|"
     r"\b(?:stuck|hung|hanging) (?:in|at|for|since)\b|"
     r"\bwaiting (?:for|at|in|on) (?:\w{1,20} ){0,3}(?:ranks?|peers?|barrier|all_?reduce)\b"
 )
@@ -44,13 +46,22 @@ _JOINED = re.compile(
     r"\b(\d{1,5}) ?(?:of|/) ?(\d{1,5}) (?:ranks?|processes|peers) (?:joined|connected)"
 )
 _BEFORE_ALL = re.compile(r"(?i)\bstill in init_process_group\b|\bjoined \d|\b(?:ranks?|processes|peers) (?:joined|connected)\b")
-_WENT_ON = re.compile(r"(?i)\b(?:done|finished|completed?|saved|succeeded|ready|all joined)\b")
+_PASSED = re.compile(r"(?i)\bexit(?:ed)?(?: code)?[ =]0\b|\bbarrier passed\b|\bpassed the barrier\b|\b(?:leaving|starting)\b")
+_WENT_ON = re.compile(rf"{_PASSED.pattern}|\b(?:done|finished|completed?|saved|succeeded|ready|all joined)\b")
 _OF_RANKS = re.compile(
     r"(?i)\b(?:rank|ddp|fsdp|nccl|gloo|torchrun|world.size|rendezvous|all_?reduce|backward|init_process_group)|Parallel\b"
 )
 _SAID_S = re.compile(r"(?i)\b(\d{1,6}(?:\.\d{1,3})?) ?(s|sec|seconds|min|minutes?|h|hours?)\b")
 _ALIVE = re.compile(r"(?i)\b(?:alive|heartbeat)\b.{0,60}\b(?:step|iter(?:ation)?)\W{1,3}(\d{1,12})\b")
 """A heartbeat with the step at which its rank is."""
+_OTHER_WAITS = re.compile(
+    r"(?i)\b(?:val|valid|metrics?|patience|best|evals?|early.?stopping|upload\w*|queued?|requests?|compil\w*|evaluat\w*|"
+    r"resources|placement|replay|buffer|loss|epochs)\b"
+)
+"""What is said of a metric, or of something that waits beside the training."""
+AGO_MIN_S = 60.0
+"""A last step is long ago from here on (our choice)."""
+_STEP = re.compile(r"(?i)\bstep\W{1,3}(?:r\d{1,4}=)?(\d{1,12})\b")
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -74,7 +85,7 @@ class StandsStill:
         text = line.text
         self._after += bool(text.strip())
         self._of_training = self._of_training or is_progress(line.rest) or _OF_RANKS.search(text) is not None
-        if any(word in line.lower for word in _WORDS) and (_stands(text) or self._is_at_the_same_step(text)):
+        if any(word in line.lower for word in _WORDS) and self._says_so(line):
             self._after = 0
             stated = max(_seconds(text), default=0.0)
             self._first = self._first if self._number else (line.at, stated)
@@ -83,6 +94,21 @@ class StandsStill:
         elif self._number and (is_progress(line.rest) or _WENT_ON.search(text) is not None):
             self._said.clear()
             self._number = 0
+
+    def _says_so(self, line: Line) -> bool:
+        """Return whether a line says that the training stands."""
+        text = line.text
+        if _PASSED.search(text) is not None or _OTHER_WAITS.search(text) is not None:
+            return False
+        if not _stands(text):
+            return self._is_at_the_same_step(text)
+        step = _STEP.search(text)
+        if step is not None:
+            before, self._alive_at = self._alive_at, int(step[1])
+            if self._alive_at != before:  # it went on since
+                self._said.clear()
+                self._number = 0
+        return True
 
     def _is_at_the_same_step(self, text: str) -> bool:
         """Return whether a heartbeat says the step that the one before has said."""
@@ -146,7 +172,11 @@ def _stands(text: str) -> bool:
     if joined is not None:
         number, whole = (int(group) for group in joined.groups() if group is not None)
         return number < whole
-    return _STANDS.search(text) is not None and any(_seconds(text) or (1.0,))
+    stands = _STANDS.search(text)
+    if stands is None:
+        return False
+    stated = _seconds(text)
+    return max(stated, default=0.0) >= AGO_MIN_S if stands[0].lower().endswith("ago") else any(stated or (1.0,))
 
 
 def _seconds(text: str) -> list[float]:

@@ -15,9 +15,9 @@ LINES_MIN = 3
 EVAL_TIMES = 10
 """So many times as many modules are in evaluation mode as in training mode: hardly more than the metrics train (our choice)."""
 _SUMMARY = re.compile(
-    r"^\s{0,20}(\d{1,9}(?:[.,]\d{1,9})?(?: [KMBT])?)\s{1,20}(Modules in (?:train|eval) mode|Non-trainable params)\s*$"
+    r"^\s{0,20}(\d{1,9}(?:\.\d{1,9})?(?: [KMBT])?)\s{1,20}(Modules in (?:train|eval) mode|Non-trainable params)\s*$"
 )
-_FLAG = re.compile(r"(?i)\btraining ?[=:] ?(True|False)\b")
+_FLAG = re.compile(r"(?i)(?<![A-Za-z] )(?<![\w.])(?:(?:model|net|network|self|module)\.)?training ?[=:] ?(True|False)\b")
 _TRAINS, _EVALUATES = re.compile(r"(?i)\btrain(?:ing)?\b"), re.compile(r"(?i)\b(?:val|valid|validation|eval|evaluation|test)\b")
 _STEPS = re.compile(r"(?i)(?<![a-z])loss[ :=].{0,200}(?<![a-z])lr[ :=]")
 """Only a step has a loss and a rate."""
@@ -43,7 +43,7 @@ class Stated:
             row = _SUMMARY.match(line.text)
             if row is not None:
                 self._summary[row[2]] = row[1]
-        if "sampler.epoch" in line.lower and len(self._epochs) <= LINES_MIN:
+        if "sampler.epoch" in line.lower and len(self._epochs) <= LINES_MIN and not line.is_of_evaluation:
             epoch = _EPOCH.search(line.text)
             if epoch is not None:
                 self._epochs.setdefault(int(epoch[1]), line.printed.strip())
@@ -86,7 +86,10 @@ class Stated:
 
 def _mode_of(summary: Mapping[str, str]) -> Finding | None:
     """J07: nearly all modules are in evaluation mode, and all of them are to be trained."""
-    trains, evaluates = (int(summary.get(f"Modules in {mode} mode", "0").replace(",", "")) for mode in ("train", "eval"))
+    shown = [summary.get(f"Modules in {mode} mode", "0") for mode in ("train", "eval")]
+    if not all(number.isdecimal() for number in shown):
+        return None
+    trains, evaluates = map(int, shown)
     if not 0 < EVAL_TIMES * trains <= evaluates or summary.get("Non-trainable params") != "0":
         return None
     return Finding(
@@ -108,6 +111,8 @@ def _mode_of(summary: Mapping[str, str]) -> Finding | None:
 def _trains_in_evaluation(text: str) -> bool:
     """Return whether the first flag of a line is that of a training, and False."""
     flag = _FLAG.search(text)
+    if flag is not None and text.lower().count("training=true") + text.lower().count("training: true"):
+        return False
     if flag is None or flag[1].lower() != "false" or _EVALUATES.search(text, 0, flag.start()) is not None:
         return False
     return _TRAINS.search(text, 0, flag.start()) is not None or _STEPS.search(text) is not None

@@ -346,4 +346,15 @@ PATTERNS: tuple[Pattern, ...] = (
         "nvidia-smi; python -m pip install 'tensorflow[and-cuda]'",
         confidence="possible",
     ),
+    hint(
+        "no_accelerator",
+        "A12",
+        "Could not find cuda drivers",
+        # tsl/cuda/cudart_stub.cc, since 2.12.
+        r"Could not find cuda drivers on your machine, GPU will not be used",
+        "TensorFlow finds no CUDA driver and computes on the CPU",
+        "There is no driver in this machine or container, or libcuda.so is not where the loader looks.",
+        'nvidia-smi; python -c "import tensorflow as tf; print(tf.config.list_physical_devices())"',
+        confidence="possible",
+    ),
 )

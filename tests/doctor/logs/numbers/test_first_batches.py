@@ -82,3 +82,33 @@ def test_sentences_about_the_first_batch_and_the_rest(sentence: str, tmp_path: P
     for first, rest, number in ((9.6, 1.3, 2), (0.1, 1.3, 3), (9.6, 95.0, 3), (9.6, 60.0, 3)):
         lines = [sentence.format(epoch=epoch, first=first, rest=rest) for epoch in range(number)]
         assert found(tmp_path, lines, "D06") is None
+
+
+BAR = "エポック {epoch}/60 学習: {share:3d}%|███| {done}/47 [00:{at:02d}<00:05, 9.80it/s]"
+
+
+def bars(first: int, number: int = 4) -> list[str]:
+    marks = [(0, 0), (1, first), (24, first + 2), (47, first + 4)]
+    return [BAR.format(epoch=epoch, share=done * 100 // 47, done=done, at=at) for epoch in range(number) for done, at in marks]
+
+
+def test_progress_bars_whose_first_batch_comes_late(tmp_path: Path) -> None:
+    finding = found(tmp_path, bars(20), "D06")
+    assert finding is not None
+    assert finding.title == "The first batch of each epoch comes late: 20s"
+    assert found(tmp_path, bars(0), "D06") is None
+    assert found(tmp_path, bars(20, 2), "D06") is None
+    assert found(tmp_path, [line.replace("/47", "/6") for line in bars(20)], "D06") is None, "an evaluation"
+
+
+def test_waits_that_are_short_beside_the_steps(tmp_path: Path) -> None:
+    def lines(step: float) -> list[str]:
+        waits = {0: 8.0, 10: 0.01, 20: 0.01, 30: 0.01, 40: 0.01, 50: 0.01}
+        return [
+            f"Epoch: [{epoch}][{at:2d}/60] Time {step + wait:.3f} Data {wait:.3f} Loss 0.6"
+            for epoch in range(4)
+            for at, wait in waits.items()
+        ]
+
+    assert found(tmp_path, lines(0.13), "D06") is not None
+    assert found(tmp_path, lines(30.0), "D06") is None

@@ -55,3 +55,9 @@ def test_a_flag_in_the_line_of_a_step(tmp_path: Path) -> None:
     assert found(tmp_path, [step.format(at) for at in range(4)], "J07") is not None
     assert found(tmp_path, [step.format(at).replace("loss", "valid loss") for at in range(4)], "J07") is None
     assert found(tmp_path, [step.format(at).replace(" lr=2.96e-04", "") for at in range(4)], "J07") is None, "an evaluation"
+
+
+@pytest.mark.parametrize("number", ["1.5 K", "1.0", "2", "99999999999999999999"])
+def test_numbers_of_modules_in_any_form(number: str, tmp_path: Path) -> None:
+    lines = [f"{number}   Modules in train mode", f"{number}   Modules in eval mode", "0   Non-trainable params"]
+    assert found(tmp_path, lines, "J07") is None

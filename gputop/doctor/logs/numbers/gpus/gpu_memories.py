@@ -13,9 +13,14 @@ LINES_MIN = 3
 """At least this many lines print it (our choice)."""
 TIMES = 1.5
 """The first GPU holds this many times as much as is usual for the others, in each of them (our choice)."""
+LARGE_MIB = 1024
+"""Below, the difference may be that of the contexts (our choice)."""
+_IN_MIB = re.compile(r"(?i)\d ?Mi?B|\(Mi?B\)|\bMi?B\b")
 _WORDS = ("mem", "mém", "vram", "alloc", "speicher")
 _EACH = re.compile(r"(?i)\b(?:gpu|cuda)[ :_]?(\d{1,2})[\s:=]{1,3}(\d{1,7}(?:\.\d{1,3})?)(?![\d.%])")
-_WRAPPED = re.compile(r"(?<!Distributed)DataParallel\b")
+_WRAPPED = re.compile(r"(?<![A-Za-z])(?:nn\.)?DataParallel\b")
+_NOT_WRAPPED = re.compile(r"(?i)\bnot\b|deprecat|\bwas\b|instead|without|rather|no longer")
+_OTHER = re.compile(r"(?i)free|temp|retries|util|total")
 
 
 class GpuMemories:
@@ -31,8 +36,10 @@ class GpuMemories:
 
     def read(self, line: Line) -> None:
         """Take the next line."""
-        self._is_data_parallel = self._is_data_parallel or _WRAPPED.search(line.text) is not None
-        if not any(word in line.lower for word in _WORDS):
+        self._is_data_parallel = self._is_data_parallel or (
+            _WRAPPED.search(line.text) is not None and _NOT_WRAPPED.search(line.text) is None
+        )
+        if not any(word in line.lower for word in _WORDS) or _OTHER.search(line.text) is not None:
             return
         each: dict[int, float] = {}
         for number, value in _EACH.findall(line.text):
@@ -41,7 +48,8 @@ class GpuMemories:
             return
         first, usual = each.pop(0), statistics.median(each.values())
         self._lines += 1
-        if usual > 0 and first >= TIMES * usual:
+        is_large = first >= LARGE_MIB if _IN_MIB.search(line.text) is not None else first >= 1.0
+        if usual > 0 and first >= TIMES * usual and is_large:
             self._uneven += 1
             self._first, self._usual, self._gpus, self._last = first, usual, len(each) + 1, line.printed.strip()
 

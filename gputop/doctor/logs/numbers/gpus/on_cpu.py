@@ -27,16 +27,28 @@ _ON_CPU = re.compile(
 _WANTS_CUDA = re.compile(r"\btorch-\S{1,20}\+cu\d{2,4} CPU \(|\b(?:enabled|'cuda'), but CUDA is not available")
 _ON_CUDA = re.compile(rf"(?i)(?<![a-z_.])(?:{_DEVICE})[\"']?(?: [a-zé]{{1,12}})?\s?[:=]?\s?[\"']?cuda\b")
 _GPUS = re.compile(
-    r"(?i)(?:--gres=|--gpus?(?:-per-node|-per-task)?=|gres/)(?:gpu[:=])?(?:[a-z][\w-]{1,12}:)?([1-9]\d?)\b"
-    r"|(?<![\w.])([1-9]\d?) ?x? ?(?:NVIDIA|GPUs\b)|(?<![a-z])GPUs\b[^:=|]{0,40}[:=] ?([1-9]\d?)\b(?! ?[%MG.])"
+    r"(?i)(?:--gres=|--gpus?(?:-per-node|-per-task)?=|gres/)(?:gpu[:=])?(?:[a-z][\w-]{1,12}:)?(\d{1,2})\b"
+    r"|(?<![\w.])([1-9]\d?) ?x? ?NVIDIA|(?<![a-z])GPUs? (?:assigned|allocated|requested|asignadas|attribués?|zugewiesen|"
+    r"assegnate|przydzielone|atribuídas)\b[^:=|]{0,40}[:=] ?([1-9]\d?)\b(?! ?[%MG.])"
 )
+_OF_ANOTHER = re.compile(
+    r"(?i)\b(?:offload|ema|generator|buffer|storage|encoder|actors?|workers?|checkpoint|ckpt|index|policy|data|eval|val|test|"
+    r"map_location|faiss|kv|cache|loader|optimizer|teacher|metrics?|sampler|env)\w{0,12}\b"
+)
+"""What else may be on the CPU: not the model that is trained."""
+_MEANT = re.compile(
+    r"(?i)--device[ =]cpu|--cpu\b|--no[-_]cuda|\bforced\b|\brequested\b|\bon purpose\b|faster on (?:the )?cpu|mlppolicy|"
+    r"xgboost|tree_method|smoke test"
+)
+_OTHER = re.compile(r"(?i)\b(?:mps|xpu|rocm|hip|jax|metal)\b")
+"""Other accelerators than those of NVIDIA."""
 _NAMED = re.compile(
-    r"^(?:GPU \d{1,3}: \S.{0,80}\(UUID: |NVIDIA \w[^,]{1,60}, \d[\d.]{1,12}, |"
+    r"^(?:GPU \d{1,3}: \S.{0,80}\(UUID: |\[\d{1,2}\] (?:NVIDIA|Tesla|Quadro|GeForce) |NVIDIA \w[^,]{1,60}, \d[\d.]{1,12}, |"
     r"\|\s{1,4}\d{1,2}\s{1,4}(?:NVIDIA|Tesla|Quadro|GeForce) )"
 )
 _MEMORY = re.compile(
     r"(?i)(?:\b(?:mem(?:ory)?|vram)[ _]?(?:gpu|cuda)?|\b(?:gpu|cuda)[ _]?mem(?:ory)?)(?:[ _](?:used|allocated|alloc|peak|max))?"
-    r"[ :=]{1,4}(\d{1,6}(?:\.\d{1,4})?) ?(?:[MG]i?B|[MG]o?)\b"
+    r"[ :=]{1,4}(\d{1,6}(?:\.\d{1,4})?) ?([MGmg](?:i?B|o)?)\b"
 )
 
 
@@ -48,9 +60,11 @@ class OnCpu:
         self._trained = 0
         self._said = ""
         """The line that says so."""
-        self._gpus: int | None = None
+        self._gpus = 0
         """How many GPUs the log speaks of."""
         self._named = 0
+        self._is_without = self._is_meant = self._has_other = False
+        """Whether a job requested no GPU, the script was told to use the CPU, and it speaks of another accelerator."""
         self._wants_cuda = self._says_cuda = False
         """Whether the script asked for CUDA in vain, and whether it says that it has it."""
         self._without_memory, self._uses_memory = 0, False
@@ -59,27 +73,39 @@ class OnCpu:
         """Take the next line."""
         text, lower = line.text, line.lower
         self._trained += self._trained < TRAINED_MIN and "loss" in lower
-        if not self._said and ("cpu" in lower or "cuda" in lower) and _ON_CPU.search(text) is not None:
-            self._said = line.printed.strip()
-        self._wants_cuda = self._wants_cuda or (("cpu" in lower or "cuda" in lower) and _WANTS_CUDA.search(text) is not None)
-        self._says_cuda = self._says_cuda or ("cuda" in lower and _ON_CUDA.search(text) is not None)
+        if "cpu" in lower or "cuda" in lower or "false" in lower:
+            self._read_device(line)
         if "gpu" in lower or "nvidia" in lower or "vram" in lower or "mem" in lower:
             self._named += _NAMED.match(text) is not None
             gpus = _GPUS.search(text)
             if gpus is not None:
-                self._gpus = max(self._gpus or 0, int(gpus[1] or gpus[2] or gpus[3]))
+                number = int(gpus[1] or gpus[2] or gpus[3])
+                self._is_without = self._is_without or number == 0
+                self._gpus = max(self._gpus, number)
             if ("gpu" in lower or "cuda" in lower or "vram" in lower) and (memory := _MEMORY.search(text)) is not None:
                 self._uses_memory = self._uses_memory or float(memory[1]) > 0
-                self._without_memory += 1
+                # A small model rounds to 0.0 GB.
+                self._without_memory += memory[2][0] in "mM" or len(memory[1].partition(".")[2]) > 1
+
+    def _read_device(self, line: Line) -> None:
+        """Read which device a line says that the training uses."""
+        text = line.text
+        self._is_meant = self._is_meant or _MEANT.search(text) is not None
+        self._has_other = self._has_other or _OTHER.search(text) is not None
+        self._wants_cuda = self._wants_cuda or _WANTS_CUDA.search(text) is not None
+        self._says_cuda = self._says_cuda or _ON_CUDA.search(text) is not None
+        said = _ON_CPU.search(text) if not self._said and not line.is_of_evaluation else None
+        if said is not None and (_WANTS_CUDA.search(text) or _OF_ANOTHER.search(text, 0, said.start()) is None):
+            self._said = line.printed.strip()
 
     def findings(self) -> tuple[Finding, ...]:
         """Return that the run trains on the CPU beside GPUs."""
-        gpus = max(self._gpus or 0, self._named)
+        gpus = max(self._gpus, self._named)
         without = self._without_memory >= WITHOUT_MEMORY_MIN and not self._uses_memory
-        if self._trained < TRAINED_MIN or self._uses_memory:
+        if self._trained < TRAINED_MIN or self._uses_memory or self._is_meant or self._has_other or self._is_without:
             return ()
-        if without and self._says_cuda and not self._said:
-            return (_not_moved(self._without_memory),)
+        if self._says_cuda:
+            return (_not_moved(self._without_memory),) if without and not self._said else ()
         if not ((self._said and (gpus or without or self._wants_cuda)) or (gpus and without)):
             return ()
         facts = [Fact(self._said[:200], self._said, "log")] if self._said else []
@@ -91,7 +117,7 @@ class OnCpu:
             Finding(
                 id="A12",
                 severity="warning",
-                confidence="likely" if self._said and (gpus or self._wants_cuda) else "possible",
+                confidence="likely" if self._said and gpus else "possible",
                 title="Training runs on the CPU" + (f" beside {words.count(gpus, 'GPU')}" if gpus else ""),
                 evidence=tuple(facts),
                 cause="torch finds no GPU (a build for the CPU, a driver that is too old, a mask, a container or a job without "

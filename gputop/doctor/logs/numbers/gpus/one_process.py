@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.logs.numbers.line import Line
 
+STEPS_MIN, STEPS_MAX = 3, 4096
+"""So many steps are named by several lines that say to be alone, before they are those of several processes (our choice)."""
 BUSY_PERCENT, IDLE_PERCENT, IDLE_SHARE = 30, 3, 0.03
 """A GPU works from the first utilization on, and is idle up to the second, with no more than this share of its memory in use
 (our choice)."""
-_WORDS = (
+WORDS_OF_ONE = (
     "proce",
     "prozess",
     "rank 0",
@@ -27,7 +30,7 @@ _WORDS = (
     "n_gpu",
     "nproc",
 )
-_ALONE = re.compile(
+ALONE = re.compile(
     r"(?i)\bsingle process on 1 (?:GPU|device)|\bnot using distributed mode\b|"
     r"\bdistributed environment: (?:NO|DistributedType\.NO)\b|"
     r"\b(?:process|processo|proceso|processus|prozess|rank|rang|rango|s[ıi]ra|proces)\W{1,3}0 ?(?:/|of|de|von|sur|z|din) ?1\b|"
@@ -38,6 +41,7 @@ _ROW = re.compile(
     r"^\|?\s{0,6}\[?(?P<number>\d{1,2})\]?\s.{0,60}?(?P<percent>\d{1,3}) ?%"
     r".{0,30}?(?P<used>\d{1,6}) ?(?:MiB|MB)? ?/ ?(?P<total>\d{3,6}) ?(?:MiB|MB)"
 )
+_STEP = re.compile(r"(?i)(?:\bepoch\W{0,4}\d{1,6}\W{1,4})?\b(?:step|iter(?:ation)?|batch)\W{0,4}\d{1,12}\b")
 _DEVICE = re.compile(r"(?i)\b(?:model|device|on|using|to)\b[^,;|]{0,20}\bcuda:(\d{1,2})\b")
 _SEEN = re.compile(r"(?i)\bdevice_count(?:\(\))?\W{1,3}(\d{1,2})\b|\b(\d{1,2}) (?:GPUs? )?visible\b")
 _VARIES = re.compile(r"(?i)(?<![a-z])(?:seed[ =:_]{1,3}[1-9]|sweep|trial|array|fold)")
@@ -56,6 +60,8 @@ class OneProcess:
         self._listed: set[int] = set()
         self._rows: dict[int, tuple[int, float]] = {}
         """The utilization of each GPU in percent, and the share of its memory in use."""
+        self._steps: Counter[str] = Counter()
+        """How many lines with such words name each step."""
         self._several = self._is_masked = False
         """Whether the log speaks of several processes, and whether someone chose the GPUs of a process."""
         self._varies = False
@@ -70,9 +76,10 @@ class OneProcess:
         text, lower = line.text, line.lower
         self._is_masked = self._is_masked or "cuda_visible_devices" in lower
         self._varies = self._varies or _VARIES.search(text) is not None
-        if any(word in lower for word in _WORDS):
+        if any(word in lower for word in WORDS_OF_ONE):
             self._several = self._several or _SEVERAL.search(text) is not None
-            if _ALONE.search(text) is not None:
+            if ALONE.search(text) is not None:
+                self._read_step(text)
                 self._alone.setdefault(None if line.speaker is None else line.speaker.rank, line.printed.strip())
         if "cuda:" in lower and line.speaker is not None and line.speaker.rank is not None:
             self._read_device(line.speaker.rank, text)
@@ -80,6 +87,12 @@ class OneProcess:
             self._listed.add(int(listed["number"]))
         elif "%" in text and (row := _ROW.match(text)) is not None:
             self._rows[int(row["number"])] = int(row["percent"]), int(row["used"]) / max(1, int(row["total"]))
+
+    def _read_step(self, text: str) -> None:
+        """Count how often a line of a process that is alone says the same step: so many processes print it."""
+        step = _STEP.search(text)
+        if step is not None and (step[0] in self._steps or len(self._steps) < STEPS_MAX):
+            self._steps[step[0]] += 1
 
     def _read_device(self, rank: int, text: str) -> None:
         device, seen = _DEVICE.search(text), _SEEN.search(text)
@@ -95,6 +108,9 @@ class OneProcess:
         tasks = [rank for rank in self._alone if rank is not None]
         if len(tasks) > 1 and set(tasks) == set(range(len(tasks))):
             return (_of_tasks(len(tasks), next(iter(self._alone.values())), self._varies),)
+        again = min((number for _, number in self._steps.most_common(STEPS_MIN)), default=0)
+        if len(self._steps) >= STEPS_MIN and again > 1:
+            return (_of_tasks(again, next(iter(self._alone.values())), self._varies),)
         if self._is_masked or self._several or not (self._alone or self._rows):
             return ()
         idle = [number for number, (percent, share) in self._rows.items() if percent <= IDLE_PERCENT and share <= IDLE_SHARE]

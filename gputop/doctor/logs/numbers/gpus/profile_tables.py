@@ -96,7 +96,7 @@ class ProfileTables:
         cpu_s, gpu_s = self._totals.get("CPU", 0.0), self._totals.get("CUDA")
         busy = gpu_s / cpu_s if gpu_s is not None and cpu_s > 0 else None
         waits = kind.share != "gpu"
-        if waits and busy is not None and busy >= BUSY:
+        if (waits or kind.id == "D05") and busy is not None and busy >= BUSY:
             return ()
         limit = kind.likely if not waits or busy is not None else math.inf
         sure: Confidence = "likely" if share >= limit else "possible"
@@ -164,7 +164,7 @@ _KINDS = (
     _Kind(
         "E03",
         re.compile(
-            r"^(?:ampere|volta|turing|maxwell|hopper|ada|sm\d\d\w?|cutlass\w{0,20}?_simt)_?s?sgemm_(?!\w{0,40}(?:tf32|tensorop))|"
+            r"^(?:ampere|volta|turing|hopper|ada|sm\d\d\w?|cutlass\w{0,20}?_simt)_?s?sgemm_(?!\w{0,40}(?:tf32|tensorop))|"
             r"_xmma_\w{1,40}_f32f32_f32f32|_scudnn_"
         ),
         "gpu",
@@ -180,7 +180,7 @@ _KINDS = (
     ),
     _Kind(
         "D05",
-        re.compile(r"^Memcpy HtoD"),
+        re.compile(r"^Memcpy HtoD \(Pageable|^Memcpy HtoD(?! \()"),
         "gpu",
         LIKELY,
         Text(
@@ -192,7 +192,7 @@ _KINDS = (
     ),
     _Kind(
         "E06",
-        re.compile(r"^nccl(?:Dev)?Kernel|^nccl:"),
+        re.compile(r"^nccl(?:Dev)?Kernel(?!_?SendRecv)|^nccl:(?!send|recv)"),
         "gpu",
         NCCL_LIKELY,
         COMMUNICATES,

@@ -11,10 +11,13 @@ from dataclasses import dataclass, field
 
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Finding
-from gputop.doctor.logs.numbers.gpus.one_process import BUSY_PERCENT, IDLE_PERCENT, IDLE_SHARE
+from gputop.doctor.logs.numbers.gpus.one_process import ALONE, BUSY_PERCENT, IDLE_PERCENT, IDLE_SHARE, WORDS_OF_ONE
 from gputop.doctor.logs.numbers.line import Line
 from gputop.units import bytes_text
 
+OWN_MIN_MIB = 1024
+"""A run has at least so much memory: a daemon of the machine may have less (our choice)."""
+_SERVES = re.compile(r"(?i)ollama|dcgm|vllm|triton|xorg|gnome|serve")
 GPUS_MAX, PROCESSES_MAX = 64, 1024
 _NAME = re.compile(r"^\|\s{1,4}(\d{1,3})\s{1,4}\S.{10,50}\|")
 _USE = re.compile(r"\|\s{0,9}(\d{1,7})MiB\s{0,3}/\s{0,9}(\d{1,7})MiB\s{0,3}\|\s{0,9}(\d{1,3})%")
@@ -25,8 +28,12 @@ _GPUSTAT = re.compile(r"^\[(\d{1,2})\] .{3,60}\|.{0,40}?(\d{1,3}) ?% ?\|\s{1,6}(
 _OF_GPUSTAT = re.compile(r"(?<!\S)([\w.-]{1,40})(?::([\w.-]{1,60}))?(?:/(\d{1,9}))?\((\d{1,7})M\)")
 """A process: its user, and what gpustat was asked for: its name, its PID."""
 _RANKS = re.compile(
-    r"(?i)\bworld[_ ]?size\W{1,4}(\d{1,5})\b|\bnproc[_-]per[_-]node[= ](\d{1,3})\b|\bnum[_-]processes[= ](\d{1,5})\b"
+    r"(?i)\b(?:world[_ ]?size\W{1,4}|nproc[_-]per[_-]node[= ]|num[_-]processes[= ]|nprocs=|num_devices=|MEMBER: \d{1,4}/|"
+    r"Starting with )(\d{1,5})\b"
 )
+_RANK_WORDS = ("siz", "proc", "member", "devices=")
+_OF_TRAINING = "loss", "step ", "epoch", "training", "train "
+_MASK = re.compile(r"\bCUDA_VISIBLE_DEVICES\W{1,4}(\d{1,2}(?:, ?\d{1,2}){0,62})(?![\d-])")
 
 
 @dataclass
@@ -46,18 +53,19 @@ class SmiTables:
         self._first: _Table | None = None
         self._table = _Table()
         self._gpu = -1
-        self._ranks = 0
+        self._ranks = self._masked = 0
+        """How many ranks the log speaks of, and how many GPUs a mask shows them."""
+        self._is_alone = False
         self._trained = False
 
     def read(self, line: Line) -> None:
         """Take the next line."""
         text = line.text
-        self._trained = self._trained or "loss" in line.lower or "step " in line.lower
+        self._trained = self._trained or any(word in line.lower for word in _OF_TRAINING)
         if text.startswith("[") and (row := _GPUSTAT.match(text)) is not None:
             self._read_gpustat(row)
         elif not text.startswith("|"):
-            ranks = _RANKS.search(text) if "siz" in line.lower or "proc" in line.lower else None
-            self._ranks = max(self._ranks, *(int(group or 0) for group in ranks.groups())) if ranks is not None else self._ranks
+            self._read_words(line)
         elif "NVIDIA-SMI" in text:
             self._begin()
         elif (process := _PROCESS.match(text)) is not None:
@@ -69,6 +77,16 @@ class SmiTables:
             self._gpu = -1
         elif (name := _NAME.match(text)) is not None:
             self._gpu = int(name[1])
+
+    def _read_words(self, line: Line) -> None:
+        """Read how many ranks there are, whether one says that it is alone, and what a mask shows them."""
+        if any(word in line.lower for word in _RANK_WORDS):
+            ranks = _RANKS.search(line.text)
+            self._ranks = max(self._ranks, int(ranks[1])) if ranks is not None else self._ranks
+        if not self._is_alone and any(word in line.lower for word in WORDS_OF_ONE):
+            self._is_alone = ALONE.search(line.text) is not None
+        if "CUDA_VISIBLE" in line.text and (mask := _MASK.search(line.text)) is not None:
+            self._masked = mask[1].count(",") + 1
 
     def _begin(self) -> None:
         if self._table.gpus:
@@ -98,7 +116,12 @@ class SmiTables:
             here = len(self._table.pids.get(busy[0], {}))
             if len(busy) == 1 and 1 < here <= self._ranks:
                 return (_of_one_gpu(here, busy[0], len(gpus)),)
-            return (_of_fewer(self._ranks, len(busy), len(gpus)),) if len(busy) == self._ranks else ()
+            if len(busy) != self._ranks:
+                return ()
+            masked = self._masked == self._ranks
+            return (_of_a_mask(self._masked, len(gpus)) if masked else _of_fewer(self._ranks, len(busy), len(gpus)),)
+        if self._is_alone and self._ranks <= 1 and not self._masked and len(busy) == 1 and 1 <= len(idle) == len(gpus) - 1:
+            return (_of_one_process(busy[0], len(gpus)),)
         came = _came(self._first.pids, self._table.pids, busy) if self._first is not None and self._ranks <= 1 else None
         return (came,) if came is not None else ()
 
@@ -133,6 +156,32 @@ def _of_fewer(ranks: int, busy: int, gpus: int) -> Finding:
     )
 
 
+def _of_one_process(gpu: int, gpus: int) -> Finding:
+    return Finding(
+        id="A01",
+        severity="warning",
+        confidence="likely",
+        title=f"One process trains on 1 of {words.count(gpus, 'GPU')}",
+        evidence=(Fact(f"GPU {gpu} works, and {words.count(gpus - 1, 'GPU')} hold nothing", gpu, "nvidia-smi, in the log"),),
+        cause="The script was started with python: without a launcher there is one process, which uses one GPU.",
+        fix="torchrun --standalone --nproc-per-node=gpu train.py ...  # or: accelerate launch --multi_gpu",
+        refuted_by="The other GPUs belong to other users, or are left out on purpose.",
+    )
+
+
+def _of_a_mask(shown: int, gpus: int) -> Finding:
+    return Finding(
+        id="A03",
+        severity="warning",
+        confidence="likely",
+        title=f"CUDA_VISIBLE_DEVICES shows {shown} of {words.count(gpus, 'GPU')}",
+        evidence=(Fact(f"{gpus - shown} of them hold nothing", gpus - shown, "nvidia-smi, in the log"),),
+        cause="Someone or something set the mask: a batch script, a shell's profile, the batch system.",
+        fix="unset CUDA_VISIBLE_DEVICES  # or request more GPUs from the batch system: --gpus-per-node=",
+        refuted_by="The other GPUs are meant for other runs.",
+    )
+
+
 def _came(
     before: Mapping[int, Mapping[str, tuple[str, int]]], now: Mapping[int, Mapping[str, tuple[str, int]]], busy: list[int]
 ) -> Finding | None:
@@ -143,6 +192,9 @@ def _came(
         if len(first) != 1 or not first.keys() <= last.keys() or not new:
             continue
         name, mebibytes = last[new[0]]
+        own_name, own_mebibytes = next(iter(first.values()))
+        if own_mebibytes < OWN_MIN_MIB or name == own_name or _SERVES.search(own_name) is not None:
+            continue
         who = f"PID {new[0]}" if new[0].isdecimal() else f"one of {new[0]}"
         return Finding(
             id="H03",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import statistics
 
@@ -19,10 +20,11 @@ SHORT_S = 0.02
 DATA_SHARE = 0.1
 """The data takes less than this share of the step: then it is not what the GPU waits for (our choice)."""
 _UTILIZATION = re.compile(
-    r"(?i)\b(?:gpu[ _]?)?util(?:i[sz]ation)?(?:[ _]?(?:gpu|pct|%|percent))?[ :=]{1,4}(\d{1,3}(?:\.\d{1,2})?) ?%?(?![\d.])"
+    r"(?i)(?<![a-z_])(?:gpu[ _.]?util(?:i[sz]ation)?|(?<![a-z_] )util(?:i[sz]ation)?)(?:[ _]?(?:gpu|pct|%|percent))?[ :=]{1,4}"
+    r"(\d{1,3}(?:\.\d{1,2})?) ?%?(?![\d.])"
 )
-_COLUMN = re.compile(r"^gpu_?util(?:i[sz]ation)?(?:_?(?:pct|percent|%))?$|^util_?(?:gpu|pct|%)$")
-_COLUMNS_MAX = 64
+_COLUMN = re.compile(r"^gpu_?util(?:i[sz]ation)?(?:_?(?:pct|percent|%))?$|^util(?:i[sz]ation)?_?gpu$")
+_COLUMNS_MAX, PERCENT_MAX = 64, 100.0
 
 
 class Utilization:
@@ -72,7 +74,7 @@ class Utilization:
     def _take(self, percent: float, parts: dict[str, float]) -> None:
         kinds = spent(parts)
         whole = sum(kinds.values())
-        if whole > 0:
+        if 0 < whole < math.inf and 0 <= percent <= PERCENT_MAX:
             self._percents.append(percent)
             self._steps.append(whole)
             self._data.append(kinds.get("data", 0.0) + kinds.get("waiting", 0.0))
@@ -82,6 +84,8 @@ class Utilization:
         if len(self._percents) < LINES_MIN:
             return ()
         percent, step = statistics.median(self._percents), statistics.median(self._steps)
+        if max(self._percents) <= 1.0:
+            return ()  # shares, or a GPU that does nothing
         data = sum(self._data) / sum(self._steps)
         if percent > HARDLY_PERCENT or step > SHORT_S or data >= DATA_SHARE:
             return ()

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.logs.numbers.line import Line
+from gputop.doctor.logs.numbers.setting import Setting
 
 TURNS_MIN = 2
 """In at least this many epochs or steps, all ranks print it and no two agree (our choice)."""
+SAME_WITHIN = 5e-5
+"""Sums and norms that differ by this share of them or less are the same (our choice)."""
 TURNS_MAX, RANKS_MAX = 4096, 1024
 _CHECKSUM = re.compile(
     r"(?i)(?:\|w\||重み\w{0,4}(?:総和|合計|ノルム)|权重(?:之?和|范数)|"
@@ -19,7 +23,7 @@ _CHECKSUM = re.compile(
 )
 _TURN = re.compile(r"(?i)(?<![a-z])(?:epoch|step|iter(?:ation)?|it|ep)\W{0,4}(\d{1,9})\b")
 _WORDS = ("param", "weight", "model", "|w|", "w norm", "w_norm", "重み", "权重")
-_SHARDED = ("fsdp", "sharded", "sharding", "zero3", "zero-3", "tensor parallel", "tensor_parallel", "pipeline")
+_SHARDED = ("fsdp", "sharded", "sharding", "zero3", "zero-3", "zero stage", "fully_shard", "expert", "moe")
 
 
 class Checksums:
@@ -28,12 +32,14 @@ class Checksums:
     def __init__(self) -> None:
         """Start before the first line."""
         self._is_sharded = False
+        self._setting: Setting | None = None
         self._turns: dict[tuple[int, ...], dict[int, str]] = {}
         """What each rank printed, by the epoch and the step."""
         self._ranks: set[int] = set()
 
     def read(self, line: Line) -> None:
         """Take the next line."""
+        self._setting = line.setting
         self._is_sharded = self._is_sharded or any(word in line.lower for word in _SHARDED)
         speaker = line.speaker
         if speaker is None or speaker.rank is None or not speaker.is_named or not any(word in line.lower for word in _WORDS):
@@ -50,8 +56,11 @@ class Checksums:
         """Return that the weights of the ranks are not the same, if so."""
         whole = [each for each in self._turns.values() if len(each) == len(self._ranks)]
         begun = next((at for at, each in enumerate(whole) if len(set(each.values())) > 1), len(whole))
-        apart = [each for each in whole if len(set(each.values())) == len(each)]
+        apart = [each for each in whole if len(set(each.values())) == len(each) and _differ(each.values())]
         # They may be equal at first: DDP and a seed make them so, and only the steps move them apart.
+        setting = self._setting
+        if setting is None or setting.is_one_model or setting.are_apart:
+            return ()
         if self._is_sharded or len(self._ranks) < 2 or len(apart) < max(TURNS_MIN, len(whole) - begun):
             return ()
         newest = apart[-1]
@@ -75,3 +84,12 @@ class Checksums:
                 refuted_by="The ranks hold different parts of one model, or are averaged only from time to time.",
             ),
         )
+
+
+def _differ(values: Iterable[str]) -> bool:
+    """Return whether they differ by more than the order in which numbers are added up."""
+    try:
+        numbers = [float(value) for value in values]
+    except ValueError:
+        return True  # digests
+    return max(numbers) - min(numbers) > SAME_WITHIN * max(map(abs, numbers))

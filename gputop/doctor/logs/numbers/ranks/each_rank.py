@@ -18,9 +18,12 @@ from gputop.doctor.logs.numbers.parts import LINES_MIN, kind_of
 from gputop.doctor.logs.numbers.ranks.one_is_late import one_is_late
 from gputop.doctor.logs.numbers.ranks.rank_losses import one_grows
 from gputop.doctor.logs.numbers.ranks.uneven_work import uneven_work
+from gputop.doctor.logs.numbers.setting import Setting
 from gputop.doctor.logs.numbers.speakers import Turns
 from gputop.units import count
 
+RANKS_MAX = 1024
+"""At most this many ranks are followed."""
 HOSTS_MAX = 4096
 """At most this many hosts are followed."""
 PARTS_MAX, TOTALS_MAX = 64, 16
@@ -60,8 +63,6 @@ AMOUNT_TIMES = 1.3
 """A rank has more work if it gets this many times as much of something as is usual (our choice)."""
 AMOUNT_WITHIN = 0.35
 """It computes longer by at least this share of the excess: not all of the work grows with it (our choice)."""
-_OF_SEVERAL = "world", "on each gpu", "per gpu"
-_APART = re.compile(r"(?i)\bworld[_ ]?size[ =:]{1,3}1\b|\b(?:one|1) (?:run|trial|job) (?:per|on each) GPU\b")
 _SECONDS = re.compile(r"\d ?m?s\b|\((?:m?s|sec)\)")
 _LOSS = re.compile(r"(?<![A-Za-z])(?:\w{1,20}_)?loss[ :=]{1,4}(\d{1,9}\.\d{1,9})\b", re.IGNORECASE)
 
@@ -137,22 +138,21 @@ class EachRank:
         """Bare numbers at the beginning of a line, which may be those of ranks or of anything else."""
         self._hosts: dict[str, _Rank] = {}
         self._numbers, self._names = Turns(), Turns()
-        self._are_apart = False
-        """Whether the log says that its processes are runs of their own."""
+        self._setting: Setting | None = None
 
     def read(self, line: Line) -> None:
         """Take the next line."""
         speaker, parts = line.speaker, line.parts
-        self._are_apart = self._are_apart or (
-            any(word in line.lower for word in _OF_SEVERAL) and _APART.search(line.text) is not None
-        )
-        if speaker is None:
+        self._setting = line.setting
+        if speaker is None or line.is_of_evaluation:
             return
         if speaker.host is not None and len(parts) > 1 and (speaker.host in self._hosts or len(self._hosts) < HOSTS_MAX):
             self._hosts.setdefault(speaker.host, _Rank()).take_parts(speaker.rest, parts)
             self._names.take(speaker.host)
         if speaker.rank is not None:
             ranks = self._named if speaker.is_named else self._numbered
+            if speaker.rank not in ranks and len(ranks) >= RANKS_MAX:
+                return
             ranks.setdefault(speaker.rank, _Rank()).take(speaker.rest, parts)
             if not speaker.is_named:
                 self._numbers.take(str(speaker.rank))
@@ -161,16 +161,19 @@ class EachRank:
         """Return what the ranks' own numbers say together, or those of the hosts."""
         ranks = self._named if len(self._named) > 1 or not self._numbers.are_taken else self._numbered
         hosts = self._hosts if self._names.are_taken else {}
-        of_hosts = one_is_late(_parts_by_name(hosts), "host", _unit_of(hosts.values()))
+        setting = self._setting
+        if setting is None or setting.are_apart or setting.is_one_model:
+            return ()
+        of_hosts = one_is_late(_parts_by_name(hosts), "host", _unit_of(hosts.values())) if setting.names_ranks else None
         # Ranks count from 0; other numbers are those of matrices, recalls or jobs.
-        if of_hosts is not None or self._are_apart or len(ranks) < 2 or sorted(ranks) != list(range(len(ranks))):
+        if of_hosts is not None or len(ranks) < 2 or sorted(ranks) != list(range(len(ranks))):
             return () if of_hosts is None else (of_hosts,)
         named = {str(number): rank for number, rank in ranks.items()}
         judged = (
             _more_work(ranks),
             one_is_late(_parts_by_name(named), "rank", _unit_of(named.values())),
             uneven_work(_parts_by_name(named)),
-            _unequal(ranks),
+            None if setting.joins or not setting.trains else _unequal(ranks),
             _same_data(ranks),
             one_grows({number: rank.losses for number, rank in ranks.items()}),
         )

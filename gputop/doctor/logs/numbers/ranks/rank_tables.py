@@ -13,6 +13,7 @@ from gputop.doctor.logs.numbers.line import Line
 from gputop.doctor.logs.numbers.parts import LINES_MIN, kind_of
 from gputop.doctor.logs.numbers.ranks.one_is_late import one_is_late
 from gputop.doctor.logs.numbers.ranks.uneven_work import uneven_work
+from gputop.doctor.logs.numbers.setting import Setting
 
 RANKS_MAX, KEPT, COLUMNS_MAX = 256, 4096, 64
 MEANS_MIN = 2
@@ -39,10 +40,12 @@ class RankTables:
         """That of the ranks."""
         self._ranks: dict[str, dict[str, list[float]]] = {}
         self._are_means = False
+        self._setting: Setting | None = None
 
     def read(self, line: Line) -> None:
         """Take the next line."""
         text = line.text
+        self._setting = line.setting
         self._are_means = self._are_means or _MEANS.search(text) is not None
         if "rank" in line.lower and (heading := _heading(text)) is not None:
             self._columns = heading
@@ -54,6 +57,11 @@ class RankTables:
 
     def findings(self) -> tuple[Finding, ...]:
         """Return the finding on the rank that all others wait for, if there is one."""
+        setting = self._setting
+        if setting is None or setting.are_apart or setting.is_one_model:
+            return ()
+        if {int(rank) for rank in self._ranks} != set(range(len(self._ranks))):
+            return ()
         least = MEANS_MIN if self._are_means and self._columns else LINES_MIN
         found = one_is_late(self._ranks, "rank", "", least) or uneven_work(self._ranks)
         return () if found is None else (found,)
@@ -71,7 +79,8 @@ class RankTables:
     def _take_each(self, text: str) -> None:
         found = [(name.lower(), re.split(r"[ ,]+", values)) for name, values in _EACH.findall(text)]
         found = [(name, values) for name, values in found if kind_of(name) is not None]
-        if len(found) < 2 or len({len(values) for _, values in found}) != 1:
+        waits = any(kind_of(name) in ("waiting", "communication") for name, _ in found)
+        if len(found) < 2 or not waits or len({len(values) for _, values in found}) != 1:
             return
         for name, values in found:
             for rank, value in enumerate(values):

@@ -7,6 +7,7 @@ import re
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.logs.numbers.line import Line
+from gputop.doctor.logs.numbers.setting import Setting
 from gputop.doctor.logs.numbers.speakers import Turns
 
 TURNS_MIN = 5
@@ -22,7 +23,8 @@ _ID = re.compile(
 )
 _TURN = re.compile(r"(?i)(?<![a-z])(?:step|iter(?:ation)?|batch|it)\W{0,4}(\d{1,9})\b")
 _WORDS = ("id", "indices", "index")
-_ONE_MODEL = ("tensor parallel", "tensor_parallel", "tensor-parallel", "pipeline", "tp_size", "tp=", "pp=", "context parallel")
+_OF_ITS_OWN = ("preview", "visuali", "probe", "local", "shard of", "prompt", "vote")
+"""Samples that are meant to be the same, and numbers that count within a rank's own share."""
 
 
 class SameSamples:
@@ -30,7 +32,7 @@ class SameSamples:
 
     def __init__(self) -> None:
         """Start before the first line."""
-        self._is_one_model = False
+        self._setting: Setting | None = None
         self._turns: dict[int, dict[int, str]] = {}
         """The id that each rank printed, by the step; under -1 the list that it printed before its first."""
         self._named: set[int] = set()
@@ -39,7 +41,7 @@ class SameSamples:
 
     def read(self, line: Line) -> None:
         """Take the next line."""
-        self._is_one_model = self._is_one_model or any(word in line.lower for word in _ONE_MODEL)
+        self._setting = line.setting
         speaker = line.speaker
         if speaker is None or speaker.rank is None:
             return
@@ -47,6 +49,8 @@ class SameSamples:
             self._numbers.take(str(speaker.rank))
         found = _ID.search(speaker.rest) if any(word in line.lower for word in _WORDS) and not line.is_of_evaluation else None
         ranks = self._named if speaker.is_named else self._numbered
+        if any(word in line.lower for word in _OF_ITS_OWN):
+            found = None
         if found is None or not (speaker.rank in ranks or len(ranks) < RANKS_MAX):
             return
         ids = re.findall(r"[\w.-]+", found["ids"])
@@ -61,7 +65,10 @@ class SameSamples:
     def findings(self) -> tuple[Finding, ...]:
         """Return that all ranks see the same samples, if so."""
         ranks = self._named or (self._numbered if self._numbers.are_taken else set())
-        if self._is_one_model or len(ranks) < 2 or ranks != set(range(len(ranks))):
+        setting = self._setting
+        if setting is None or setting.is_one_model or setting.are_apart or not setting.trains:
+            return ()
+        if len(ranks) < 2 or ranks != set(range(len(ranks))):
             return ()
         whole = {step: each for step, each in sorted(self._turns.items()) if each.keys() >= ranks}
         if not whole or any(len(set(each.values())) > 1 for each in whole.values()):

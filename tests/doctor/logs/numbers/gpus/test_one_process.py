@@ -108,3 +108,12 @@ def test_ranks_that_horovod_starts_on_one_gpu(tmp_path: Path) -> None:
     assert one is not None
     assert one.title == "4 ranks use one GPU, cuda:0, of 4 that each sees"
     assert found(tmp_path, [line.format(rank=rank, gpu=rank) for rank in range(4)] + turns, "A07") is None
+
+
+def test_tasks_without_a_number_that_are_each_alone(tmp_path: Path) -> None:
+    line = "2024-10-08 19:04:1{task} [proceso 0 de 1] época 1 paso {step}/37686  pérdida 9.{task}"
+    lines = [line.format(task=task, step=step) for step in (200, 400, 600, 800) for task in range(4)]
+    finding = found(tmp_path, lines, "A18")
+    assert finding is not None
+    assert finding.title == "4 processes train 4 models: each says that it is alone"
+    assert found(tmp_path, lines[::4], "A18") is None, "one of them"

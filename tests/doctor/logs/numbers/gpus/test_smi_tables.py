@@ -87,3 +87,26 @@ def test_a_process_of_another_user_by_gpustat(tmp_path: Path) -> None:
     assert finding.title == "Another process has come to the run's GPU 0: PID 59021, with 20.6 GiB"
     assert finding.evidence[0].text == "PID 59021 (python of user7) is in the last table of the GPUs, and not in the first"
     assert found(tmp_path, [*first, *STEPS, *first], "H03") is None
+
+
+def test_one_process_that_says_so_beside_idle_gpus(tmp_path: Path) -> None:
+    one = table({0: 31418}, gpus=8, processes=[(0, 883011, "C", "python", 31402)])
+    said = ["Distributed environment: DistributedType.NO", "Num processes: 1"]
+    finding = found(tmp_path, [*said, *STEPS, *one], "A01")
+    assert finding is not None
+    assert (finding.confidence, finding.title) == ("likely", "One process trains on 1 of 8 GPUs")
+    assert found(tmp_path, [*said, "CUDA_VISIBLE_DEVICES=0", *STEPS, *one], "A01") is None, "on purpose"
+    assert found(tmp_path, [*STEPS, *one], "A01") is None, "nothing says that there is one process"
+
+
+@pytest.mark.parametrize("ranks", ["distributed: MEMBER: 1/2", "Starting with 2 processes", "mp.spawn(worker, nprocs=2)"])
+def test_the_number_of_ranks_in_other_words(ranks: str, tmp_path: Path) -> None:
+    assert found(tmp_path, [ranks, *STEPS, *TWO_OF_FOUR], "A02") is not None
+
+
+def test_a_mask_that_hides_gpus(tmp_path: Path) -> None:
+    lines = ["LOCAL_RANK: 0 - CUDA_VISIBLE_DEVICES: [0,1]", *RANKS, *STEPS, *TWO_OF_FOUR]
+    finding = found(tmp_path, lines, "A03")
+    assert finding is not None
+    assert finding.title == "CUDA_VISIBLE_DEVICES shows 2 of 4 GPUs"
+    assert found(tmp_path, lines, "A02") is None

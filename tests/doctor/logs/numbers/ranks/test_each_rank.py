@@ -283,3 +283,14 @@ def test_runs_that_are_apart_are_not_compared(tmp_path: Path) -> None:
     assert found(tmp_path, lines, "C11") is not None
     assert found(tmp_path, ["[gpu0] run 00 start lr=0.1 world_size=1", *lines], "C11") is None
     assert found(tmp_path, ["4 workers, one run per GPU", *lines], "C11") is None
+
+
+def test_the_ends_of_the_files_of_several_ranks(tmp_path: Path) -> None:
+    def file(rank: int, batches: int) -> list[str]:
+        steps = [f"04:11:4{at},624 ep 0 batch {batches - 9 + at}/{batches} loss 2.3" for at in range(9)]
+        return [f"==> logs/rank_{rank}.log <==", *steps, ""]
+
+    finding = found(tmp_path, [line for rank in range(4) for line in file(rank, 1251 - 2 * (rank == 3))], "C07")
+    assert finding is not None
+    assert finding.title == "Rank 3 has 1 249 batches in an epoch, rank 0 has 1 251"
+    assert found(tmp_path, [line for rank in range(4) for line in file(rank, 1251)], "C07") is None

@@ -27,8 +27,9 @@ def test_the_same_samples_at_each_step(line: str, confidence: str, tmp_path: Pat
 
 def test_the_same_list_of_samples(tmp_path: Path) -> None:
     lines = [f"[rank {rank}/2] first ids [64330, 67686, 39622, 33065]" for rank in range(2)]
+    lines.append("[rank 0/2] epoch 0 loss 2.1")
     assert found(tmp_path, lines, "C05") is not None
-    assert found(tmp_path, [lines[0], lines[1].replace("64330", "1")], "C05") is None
+    assert found(tmp_path, [lines[0], lines[1].replace("64330", "1"), lines[2]], "C05") is None
     assert found(tmp_path, [f"[rank {rank}/2] first ids [1, 2, 3, 4]" for rank in range(2)], "C05") is None, "before a shuffle"
 
 
