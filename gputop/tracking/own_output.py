@@ -37,6 +37,9 @@ SIGNS = (
         "損失",
         "손실",
     ),  # a loss in other languages
+    # A return or a reward:
+    *("retorno", "ritorno", "rendement", "récompense", "recompens", "ricompensa", "belohnung", "ödül", "nagroda", "наград"),
+    *("報酬", "奖励", "보상"),
 )
 WORDS = frozenset(("ce", "bce", "map", "top", "wer", "cer", "elbo", "bpb", "bpc", "fid"))
 """The parser is loaded only once a line contains a sign, or one of these as a word of its own."""
