@@ -18,16 +18,24 @@ from gputop.doctor import textbook
 from gputop.doctor.findings import words
 from gputop.doctor.logs.numbers.batches import EPOCHS_MIN as SAME_EPOCHS
 from gputop.doctor.logs.numbers.batches import LABELS_MIN
+from gputop.doctor.logs.numbers.cpu_quota import POSSIBLE as QUOTA
 from gputop.doctor.logs.numbers.first_batches import EPOCHS_MIN, TIMES
+from gputop.doctor.logs.numbers.gpus.gpu_memories import TIMES as FIRST_TIMES
 from gputop.doctor.logs.numbers.gpus.growing_memory import GROWN, VALUES_MIN
 from gputop.doctor.logs.numbers.gpus.profile_tables import LIKELY as PROFILED_LIKELY
 from gputop.doctor.logs.numbers.gpus.profile_tables import POSSIBLE as PROFILED
 from gputop.doctor.logs.numbers.gpus.smi_rows import ROWS_MIN
 from gputop.doctor.logs.numbers.gpus.stated_places import TAKEN_SHARE
+from gputop.doctor.logs.numbers.gpus.utilization import HARDLY_PERCENT as HARDLY
+from gputop.doctor.logs.numbers.gpus.utilization import LINES_MIN as UTILIZED_MIN
+from gputop.doctor.logs.numbers.gpus.utilization import SHORT_S
+from gputop.doctor.logs.numbers.lightning_profiles import CHECKPOINT_SHARE as LIGHTNING_SAVES
+from gputop.doctor.logs.numbers.lightning_profiles import POSSIBLE as LIGHTNING
 from gputop.doctor.logs.numbers.parts import LINES_MIN
 from gputop.doctor.logs.numbers.pauses import EVALUATION_SHARE, LONGER, PAUSES_MIN, SHARE
 from gputop.doctor.logs.numbers.ranks.one_is_late import DATA_SHARE, DATA_TIMES, WAIT_SHARE, WORK_SHARE, WORK_TIMES
 from gputop.doctor.logs.numbers.ranks.same_samples import TURNS_MIN as SAME_TURNS
+from gputop.doctor.logs.numbers.ranks.uneven_work import LONGER as LONGER_WORK
 from gputop.doctor.logs.numbers.stands_still import SPAN_S
 from gputop.doctor.logs.numbers.stated import LINES_MIN as STATED_MIN
 from gputop.doctor.logs.numbers.step_parts import SHARES
@@ -56,37 +64,51 @@ _CHAPTERS = {
 }
 _WHEN = "Reported when"
 _LOGS = f"""\
-**Logs.** `gputop doctor --log FILE` also finds these where lines say so without a metric:
-- Ranks from 0 on that print their own lines ("[rank 2] step 100 data 1.0s fwd 0.1s") are compared: their batches and samples
-  ([C05](#c05), [C07](#c07)), their losses ([C11](#c11)), and the parts of their steps. One part takes {WORK_TIMES:g} times as
-  long on one rank or host (waits for data {DATA_TIMES:g} times), which is {WORK_SHARE:.0%} of its step ({DATA_SHARE:.0%}), and
-  the others wait by {WAIT_SHARE:.0%} of that difference ([F01](#f01), [F02](#f02), [F05](#f05), [K01](#k01)). So are the
-  columns of a table with one for each rank ([C11](#c11), [F02](#f02)), and the GPU that each rank says it uses
-  ([A07](#a07)).
+**Logs.** `gputop doctor --log FILE` also finds these where lines say so without a metric. Words for losses, steps, times and
+the like may be in another language. What compares ranks is silent where a log speaks of parts of one model, local SGD, sweeps,
+actors or runs that are apart.
+- Ranks from 0 on are compared that print their own lines ("[rank 2] step 100 data 1.0s fwd 0.1s"), stand in the rows of a table,
+  share a line, or whose files follow each other (`tail`): their batches and samples ([C05](#c05), [C07](#c07)), their losses
+  ([C11](#c11)), and the parts of their steps. One part takes {WORK_TIMES:g} times as long on one rank or host (waits for data
+  {DATA_TIMES:g} times), which is {WORK_SHARE:.0%} of its step ({DATA_SHARE:.0%}), and the others wait by {WAIT_SHARE:.0%} of
+  that difference ([F01](#f01), [F02](#f02), [F05](#f05), [K01](#k01)). Another rank is the last in each step, by
+  {LONGER_WORK:g} times the mean, or the one with the most tokens is ([F03](#f03)). So are the columns of a table with one for
+  each rank ([C11](#c11), [F02](#f02)), and the GPU that each rank says it uses ([A07](#a07)).
 - {LINES_MIN} or more reports of the parts of a step, in a log with losses or scores: data from
   {SHARES["data"][0]:.0%} ([D01](#d01)), communication from {SHARES["communication"][0]:.0%} ([E06](#e06)), checkpoints from
   {SHARES["saving"][0]:.0%}, logging from {SHARES["logging"][0]:.0%},
-  evaluation from {SHARES["evaluation"][0]:.0%} ([E07](#e07)); likely from more.
+  evaluation from {SHARES["evaluation"][0]:.0%} ([E07](#e07)); likely from more. The first batch of an epoch does not count.
 - By the times of the lines: {PAUSES_MIN} or more pauses of {LONGER:g} times the usual or longer, for {SHARE:.0%} of the time
   (evaluations {EVALUATION_SHARE:.0%}), before the first batch of an epoch ([D06](#d06)), for evaluations, checkpoints, between
   epochs or at regular distances ([E07](#e07)). Without a printed pace, these times are the pace ([E10](#e10)).
-- The first batch of {EPOCHS_MIN} or more epochs takes {TIMES:g} times as long as others ([D06](#d06)).
+- The first batch of {EPOCHS_MIN} or more epochs takes {TIMES:g} times as long as others, or is awaited for so long, also by
+  progress bars ([D06](#d06)).
 - Memory that each quarter of {VALUES_MIN} or more values adds to, {GROWN:g} times in all ([H06](#h06)).
 - Any number of the training that becomes NaN to the end, unless another one in its line stays a number ([J01](#j01)).
-- Heartbeats and monitors of a training that say, to the end of the log and for {SPAN_S:.0f} s or more, that nothing moves
-  ([G01](#g01)), or that ranks have not joined ([G03](#g03)).
-- Lines of a training that state that its model is not in training mode ([J07](#j07)), or that the epoch of its sampler stays
-  0 ([C06](#c06)), {STATED_MIN} times.
+- Heartbeats and monitors of a training that say, to the end of the log and for {SPAN_S:.0f} s or more, that nothing moves, or
+  always the same step ([G01](#g01)), or that ranks have not joined ([G03](#g03)).
+- Lines of a training that state that its model is not in training mode, {STATED_MIN} times, or Lightning's summary, if nearly
+  all modules are in evaluation mode and none is frozen ([J07](#j07)); that the epoch of its sampler stays 0 ([C06](#c06)).
 - One process that says it is alone where several GPUs are listed, or a table with one busy GPU ([A01](#a01)); several tasks
   that each say so ([A18](#a18)).
+- Tables of nvidia-smi and gpustat: idle GPUs beside all ranks ([A02](#a02); [A03](#a03) if a mask hides them), ranks on one GPU
+  ([A07](#a07)), a process that has come to the run's GPU ([H03](#h03)).
 - {LABELS_MIN} or more batches whose printed labels are all of one class, another one each time ([J04](#j04)); the same first
   samples on each rank in {SAME_EPOCHS} or more epochs ([C06](#c06)).
 - Ids of samples that are the same on each rank, at {SAME_TURNS} or more steps or in a list ([C05](#c05)).
-- Checksums or norms of the weights that never agree between ranks, unless a line speaks of shards ([C03](#c03)).
-- A table of torch.profiler in which waits of the CPU that read values ([E01](#e01)), the loader ([D01](#d01)), copies to the
-  GPU ([D05](#d05)) or NCCL ([E06](#e06)) take {PROFILED:.0%} or more; likely from {PROFILED_LIKELY:.0%}.
+- Checksums or norms of the weights that never agree between ranks, once they have differed, unless a line speaks of shards
+  ([C03](#c03)).
+- A table of torch.profiler in which waits of the CPU that read values ([E01](#e01)), the start of kernels ([E02](#e02)), the
+  loader ([D01](#d01)), copies to the GPU ([D05](#d05)), NCCL ([E06](#e06)) or kernels in float32 ([E03](#e03)) take
+  {PROFILED:.0%} or more; likely from {PROFILED_LIKELY:.0%}. The report of Lightning's profiler in which the loader takes
+  {LIGHTNING:.0%} of the epochs ([D01](#d01)), or checkpoints {LIGHTNING_SAVES:.0%} ([E07](#e07)).
+- {UTILIZED_MIN} or more lines in which a GPU is at most {HARDLY:.0f}% busy, in steps of {SHORT_S * 1000:.0f} ms or less that
+  hardly wait for data ([E02](#e02)).
+- Counters of a container's quota that stops it in {QUOTA:.0%} of its periods ([D02](#d02)).
 - {ROWS_MIN} or more rows of `nvidia-smi --query-gpu` that say thermal slowdown of a GPU ([I01](#i01)).
-- A device that is said to be the CPU, or that CUDA is not available, in a training whose log speaks of GPUs ([A12](#a12)).
+- A device that is said to be the CPU in a training whose log shows GPUs ([A12](#a12)); a GPU whose memory stays empty
+  ([A13](#a13)).
+- The first GPU of nn.DataParallel holds {FIRST_TIMES:g} times as much memory as the others ([B07](#b07)).
 - Only possible: a printed map of layers over several GPUs ([A10](#a10)), ranks of Lightning that each see more GPUs than there
   are ranks ([A02](#a02)), {TAKEN_SHARE:.0%} less free memory on one GPU than on the others at the start ([H03](#h03)).
 These limits are our choice."""
