@@ -67,7 +67,7 @@ _LOGS = f"""\
 **Logs.** `gputop doctor --log FILE` also finds these where lines say so without a metric. Words for losses, steps, times and
 the like may be in another language. What compares ranks is silent where a log speaks of parts of one model, local SGD, sweeps,
 actors or runs that are apart.
-- Ranks from 0 on are compared that print their own lines ("[rank 2] step 100 data 1.0s fwd 0.1s"), stand in the rows of a table,
+- Ranks from 0 on are compared that print their own lines ("[rank 2] step 100 data 1.0s fwd 0.1s"), stand in rows of a table,
   share a line, or whose files follow each other (`tail`): their batches and samples ([C05](#c05), [C07](#c07)), their losses
   ([C11](#c11)), and the parts of their steps. One part takes {WORK_TIMES:g} times as long on one rank or host (waits for data
   {DATA_TIMES:g} times), which is {WORK_SHARE:.0%} of its step ({DATA_SHARE:.0%}), and the others wait by {WAIT_SHARE:.0%} of
