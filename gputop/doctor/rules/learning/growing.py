@@ -173,8 +173,8 @@ J02 = Rule(
         f"higher than the one before, and the last {RISEN:g} times it (possible)",
         f"or, however few times the lowest it is, that median is the first or higher, and none of the newest losses is below "
         f"{BACK_AT_START:g} times the first, though the loss had been below {LEARNED:.0%} of it",
-        f"or that median is {WORSE:g} times the first, and none of the newest losses is below the first, though the loss had been "
-        f"below {LEARNED_SOME:.0%} of it (possible)",
+        f"or that median is {WORSE:g} times the first, and none of the newest losses is below the first, though the loss had "
+        f"been below {LEARNED_SOME:.0%} of it (possible)",
         "only for a run with a single loss, or the sum of its losses, that is always positive and is not called an objective",
     ),
     estimated=True,
