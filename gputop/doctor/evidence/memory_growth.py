@@ -13,8 +13,8 @@ from dataclasses import replace
 from gputop.levels import Levels, Stretch
 from gputop.snapshot import Process, Snapshot
 
-EVERY_S = 5.0
-"""How often the memory counts: a leak shows over minutes."""
+EVERY_S = 2.0
+"""How often the memory counts. A leak shows over minutes; many readings tell it from what a step holds for a moment."""
 _JITTER_S = 0.25
 """Tolerance for snapshots that arrive a little early."""
 UNSEEN_MAX_S = 120.0

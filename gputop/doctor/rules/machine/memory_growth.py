@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import statistics
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -50,6 +51,9 @@ So even a growth shows sooner, but says little about hours: gputop reports it as
 """
 EACH_STEP, EACH_STEP_SPAN_MIN_S = 0.8, 50.0
 """A leak takes nearly as much in each step: by steps, the fifths of a shorter span show that (our choice)."""
+STRAIGHT, LATE_SHARE = 0.95, 0.7
+"""Or the lowest readings of the eighths lie on a straight line (this R²), and the second half rises by this share of the first
+or more: what a step holds for a moment comes on top of them, and a cache that fills bends the line (our choice)."""
 STEADY_LEFT_MAX_S = 4 * 3600.0
 """If the machine's memory lasts for longer, report nothing (our choice)."""
 
@@ -60,6 +64,8 @@ class _Course(NamedTuple):
     means: list[float]
     span_s: float
     first: float
+    lows: list[float]
+    """The lowest reading of each part."""
 
 
 class _Growth(NamedTuple):
@@ -135,6 +141,8 @@ H06 = Rule(
         f"{EACH_STEP:.0%} over {EACH_STEP_SPAN_MIN_S:.0f} s), {STEADY_GROWTH_MIN_BYTES >> 20} MiB or more in total, and it is "
         f"full within {STEADY_LEFT_MAX_S / 3600:.0f} hours; "
         "not for an agent, nor within the first epoch seen (possible, info)",
+        f"the same if the lowest readings of the eighths lie on a straight line (R² of {STRAIGHT:g} or more), and rise in the "
+        f"second half by {LATE_SHARE:.0%} of the first or more",
         f"the same over {HOST_SPAN_MIN_S:.0f} s or more, by each fifth, if a list of tensors, or of what holds some, has "
         "doubled and never shrunk (possible, info)",
     ),
@@ -204,6 +212,18 @@ def _even_growth(
         return None
     half = added[len(added) // 2 :]
     return min(mean, sum(half) / len(half)) / (span_s / len(means))  # The slower rate: growth may be levelling off.
+
+
+def _straight_growth(lows: Sequence[float], span_s: float, least_bytes: int) -> float | None:
+    """Return by how many bytes a second memory grows if the lowest readings of the parts of a span lie on a straight line."""
+    half = len(lows) // 2
+    early, late = lows[half - 1] - lows[0], lows[-1] - lows[half]
+    if lows[-1] - lows[0] < least_bytes or late < LATE_SHARE * early or early <= 0:
+        return None
+    places = range(len(lows))
+    if statistics.correlation(places, lows) ** 2 < STRAIGHT:
+        return None
+    return statistics.linear_regression(places, lows).slope / (span_s / len(lows))
 
 
 def _fills_the_machine(evidence: Evidence, group: RankGroup) -> Judgement:
@@ -278,6 +298,8 @@ def _grown(
         seen = [item for item in evidence.memory_growth.in_host_by_steps(member.process) if item.step >= since_s]
         found = _parts(seen, evidence.now, parts, HOST_WARM_UP_S, span_min_s)
         slope = _even_growth(found.means, found.span_s, even, least_bytes) if found is not None else None
+        if slope is None and found is not None and even == STEADY:
+            slope = _straight_growth(found.lows, found.span_s, least_bytes)
         if found is not None and slope is not None:
             grown.append(_InHost(member.process, slope, found))
     return grown
@@ -348,7 +370,7 @@ def _parts(
         parts[min(number - 1, int((item.step - kept[0].step) / span_s * number))].append(item)
     if not all(parts):
         return None
-    return _Course([_usual(part) for part in parts], span_s, kept[0].mean)
+    return _Course([_usual(part) for part in parts], span_s, kept[0].mean, [min(item.mean for item in part) for part in parts])
 
 
 def _usual(part: Sequence[Stretch]) -> float:
