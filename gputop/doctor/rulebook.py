@@ -81,8 +81,8 @@ actors or runs that are apart.
 - By the times of the lines: {PAUSES_MIN} or more pauses of {LONGER:g} times the usual or longer, for {SHARE:.0%} of the time
   (evaluations {EVALUATION_SHARE:.0%}), before the first batch of an epoch ([D06](#d06)), for evaluations, checkpoints, between
   epochs or at regular distances ([E07](#e07)). Without a printed pace, these times are the pace ([E10](#e10)).
-- The first batch of {EPOCHS_MIN} or more epochs takes {TIMES:g} times as long as others, or is awaited for so long, also by
-  progress bars ([D06](#d06)).
+- The first batch of {EPOCHS_MIN} or more epochs takes {TIMES:g} times as long as others, or the loop waits that long for it;
+  progress bars show this too ([D06](#d06)).
 - Memory that each quarter of {VALUES_MIN} or more values adds to, {GROWN:g} times in all ([H06](#h06)).
 - Any number of the training that becomes NaN to the end, unless another one in its line stays a number ([J01](#j01)).
 - Heartbeats and monitors of a training that say, to the end of the log and for {SPAN_S:.0f} s or more, that nothing moves, or

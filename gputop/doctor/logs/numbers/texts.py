@@ -59,3 +59,21 @@ COMPUTES_LONGER = Text(
     "nvidia-smi -q -d CLOCK,PERFORMANCE,TEMPERATURE  # on its host: throttled?\n"
     "nvidia-smi  # does another program use its GPU?",
 )
+SMALL_STEPS = Text(
+    "Too little work in a step",
+    "The model or the batch is small, and Python queues one small operation after another. Between them, the GPU is idle.",
+    "# a larger batch, and the learning rate with it\n"
+    'model = torch.compile(model, mode="reduce-overhead")  # CUDA graphs: one start for many kernels\n'
+    "optimizer = torch.optim.AdamW(params, fused=True)",
+)
+ONE_PROCESS = Text(
+    "One process trains",
+    "The script was started with python: without a launcher there is one process, which uses one GPU.",
+    "torchrun --standalone --nproc-per-node=gpu train.py ...  # or: accelerate launch --multi_gpu",
+)
+ONE_DEVICE = Text(
+    "use one GPU",
+    "The script takes the same device on each rank: 'cuda' alone is cuda:0.",
+    'torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))  # before the model is moved\n'
+    'device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))',
+)

@@ -64,7 +64,7 @@ class OnCpu:
         """How many GPUs the log speaks of."""
         self._named = 0
         self._is_without = self._is_meant = self._has_other = False
-        """Whether a job requested no GPU, the script was told to use the CPU, and it speaks of another accelerator."""
+        """Whether a job requested no GPU, a setting chooses the CPU, and the script speaks of another accelerator."""
         self._wants_cuda = self._says_cuda = False
         """Whether the script asked for CUDA in vain, and whether it says that it has it."""
         self._without_memory, self._uses_memory = 0, False
@@ -121,10 +121,10 @@ class OnCpu:
                 title="Training runs on the CPU" + (f" beside {words.count(gpus, 'GPU')}" if gpus else ""),
                 evidence=tuple(facts),
                 cause="torch finds no GPU (a build for the CPU, a driver that is too old, a mask, a container or a job without "
-                "one), and the script goes on without. Or the script was told to.",
+                "one), and the script falls back to the CPU. Or a setting chooses the CPU.",
                 fix='python -c "import torch; print(torch.__version__, torch.cuda.is_available())"\n'
                 "gputop doctor --before  # on that machine: says why torch sees no GPU",
-                refuted_by="The CPU is meant: a test, or a script that was told so.",
+                refuted_by="The CPU is meant: for a test, or by a setting.",
             ),
         )
 
@@ -138,7 +138,7 @@ def _not_moved(lines: int) -> Finding:
         id="A13",
         severity="warning",
         confidence="likely",
-        title="The script has a GPU, and its training uses no memory of it: the model is not there",
+        title="The script has a GPU, but the training uses none of its memory: the model is not on it",
         evidence=(_without_memory(lines),),
         cause="The script chooses the device, but neither the model nor the batches were moved to it: both stay on the CPU, "
         "where all of the work is done.",

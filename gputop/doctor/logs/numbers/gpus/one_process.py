@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.logs.numbers.line import Line
+from gputop.doctor.logs.numbers.texts import ONE_DEVICE, ONE_PROCESS
 
 STEPS_MIN, STEPS_MAX = 3, 4096
-"""So many steps are named by several lines that say to be alone, before they are those of several processes (our choice)."""
+"""If several lines that say they are alone name each of so many steps, they are those of several processes (our choice)."""
 BUSY_PERCENT, IDLE_PERCENT, IDLE_SHARE = 30, 3, 0.03
 """A GPU works from the first utilization on, and is idle up to the second, with no more than this share of its memory in use
 (our choice)."""
@@ -133,10 +134,10 @@ class OneProcess:
                 id="A01",
                 severity="warning",
                 confidence="likely" if self._alone else "possible",
-                title=f"One process trains on 1 of {words.count(gpus, 'GPU')}",
+                title=f"{ONE_PROCESS.title} on 1 of {words.count(gpus, 'GPU')}",
                 evidence=tuple(facts),
-                cause="The script was started with python: without a launcher there is one process, which uses one GPU.",
-                fix="torchrun --standalone --nproc-per-node=gpu train.py ...  # or: accelerate launch --multi_gpu",
+                cause=ONE_PROCESS.cause,
+                fix=ONE_PROCESS.fix,
                 refuted_by="The other GPUs belong to other users, or are left out on purpose.",
             ),
         )
@@ -148,11 +149,10 @@ def _of_one_device(devices: Mapping[int, int], seen: int) -> Finding:
         id="A07",
         severity="warning",
         confidence="likely",
-        title=f"{words.count(len(devices), 'rank')} use one GPU, cuda:{index}, of {seen} that each sees",
+        title=f"{words.count(len(devices), 'rank')} {ONE_DEVICE.title}, cuda:{index}, of {seen} that each sees",
         evidence=(Fact(f"each of {words.count(len(devices), 'rank')} says that it uses cuda:{index}", index, "log"),),
-        cause="The script takes the same device on each rank: 'cuda' alone is cuda:0.",
-        fix='torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))  # before the model is moved\n'
-        'device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))',
+        cause=ONE_DEVICE.cause,
+        fix=ONE_DEVICE.fix,
         refuted_by="Each rank sees another GPU as this one, through a CUDA_VISIBLE_DEVICES of its own.",
     )
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from gputop.doctor.findings.finding import Confidence, Fact, Finding
 from gputop.doctor.logs.numbers.line import Line
-from gputop.doctor.logs.numbers.texts import COMMUNICATES, WAITS_FOR_DATA, Text
+from gputop.doctor.logs.numbers.texts import COMMUNICATES, SMALL_STEPS, WAITS_FOR_DATA, Text
 
 POSSIBLE, LIKELY = 0.2, 0.35
 """A wait takes at least this share of the processor's time, or a copy of the GPU's (our choice)."""
@@ -144,12 +144,9 @@ _KINDS = (
         "own",
         LAUNCHES_LIKELY,
         Text(
-            "Too little work in a step: starting the kernels takes long",
-            "The model or the batch is small, and Python queues one small operation after another. Between them, the "
-            "GPU is idle.",
-            "# a larger batch, and the learning rate with it\n"
-            'model = torch.compile(model, mode="reduce-overhead")  # CUDA graphs: one start for many kernels\n'
-            "optimizer = torch.optim.AdamW(params, fused=True)",
+            f"{SMALL_STEPS.title}: starting the kernels takes long",
+            SMALL_STEPS.cause,
+            SMALL_STEPS.fix,
         ),
         "The profile holds the first steps, which compile and warm up.",
     ),

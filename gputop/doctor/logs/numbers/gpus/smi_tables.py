@@ -13,6 +13,7 @@ from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.logs.numbers.gpus.one_process import ALONE, BUSY_PERCENT, IDLE_PERCENT, IDLE_SHARE, WORDS_OF_ONE
 from gputop.doctor.logs.numbers.line import Line
+from gputop.doctor.logs.numbers.texts import ONE_DEVICE, ONE_PROCESS
 from gputop.units import bytes_text
 
 OWN_MIN_MIB = 1024
@@ -79,7 +80,7 @@ class SmiTables:
             self._gpu = int(name[1])
 
     def _read_words(self, line: Line) -> None:
-        """Read how many ranks there are, whether one says that it is alone, and what a mask shows them."""
+        """Read how many ranks there are, whether a process says that it is alone, and what a mask shows them."""
         if any(word in line.lower for word in _RANK_WORDS):
             ranks = _RANKS.search(line.text)
             self._ranks = max(self._ranks, int(ranks[1])) if ranks is not None else self._ranks
@@ -133,9 +134,8 @@ def _of_one_gpu(ranks: int, gpu: int, gpus: int) -> Finding:
         confidence="likely",
         title=f"{words.count(ranks, 'rank')} share GPU {gpu} of {gpus}, and nothing uses the rest",
         evidence=(Fact(f"{ranks} processes compute on GPU {gpu} of {gpus}", gpu, "nvidia-smi, in the log"),),
-        cause="The script takes the same device on each rank: 'cuda' alone is cuda:0.",
-        fix='torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))  # before the model is moved\n'
-        'device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))',
+        cause=ONE_DEVICE.cause,
+        fix=ONE_DEVICE.fix,
         refuted_by="They share it on purpose.",
     )
 
@@ -150,7 +150,7 @@ def _of_fewer(ranks: int, busy: int, gpus: int) -> Finding:
             Fact(f"{busy} GPUs work, and {gpus - busy} hold nothing", gpus - busy, "nvidia-smi, in the log"),
             Fact(f"the run has {words.count(ranks, 'rank')}", ranks, "log"),
         ),
-        cause="The launcher was told how many ranks to start, and that is fewer than there are GPUs.",
+        cause="The launcher starts a fixed number of ranks, and the machine has more GPUs than that.",
         fix="torchrun --standalone --nproc-per-node=gpu train.py ...  # one for each GPU",
         refuted_by="The other GPUs are meant for other runs.",
     )
@@ -161,10 +161,10 @@ def _of_one_process(gpu: int, gpus: int) -> Finding:
         id="A01",
         severity="warning",
         confidence="likely",
-        title=f"One process trains on 1 of {words.count(gpus, 'GPU')}",
+        title=f"{ONE_PROCESS.title} on 1 of {words.count(gpus, 'GPU')}",
         evidence=(Fact(f"GPU {gpu} works, and {words.count(gpus - 1, 'GPU')} hold nothing", gpu, "nvidia-smi, in the log"),),
-        cause="The script was started with python: without a launcher there is one process, which uses one GPU.",
-        fix="torchrun --standalone --nproc-per-node=gpu train.py ...  # or: accelerate launch --multi_gpu",
+        cause=ONE_PROCESS.cause,
+        fix=ONE_PROCESS.fix,
         refuted_by="The other GPUs belong to other users, or are left out on purpose.",
     )
 

@@ -99,7 +99,7 @@ class StatedPlaces:
                 ),
                 Fact(f"CUDA_VISIBLE_DEVICES lists {self._seen_gpus} GPUs", self._seen_gpus, "log"),
             ),
-            cause="Lightning starts as many ranks as its argument devices, or Slurm's number of tasks, says. The other GPUs "
+            cause="Lightning starts as many ranks as its argument `devices` says, or as Slurm has tasks. The other GPUs "
             "stay idle.",
             fix=f"Trainer(accelerator='gpu', devices={self._seen_gpus})  # or devices='auto'\n"
             f"#SBATCH --ntasks-per-node={self._seen_gpus}  # if Slurm starts it",

@@ -10,6 +10,7 @@ from gputop import units
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.logs.numbers.line import Line
 from gputop.doctor.logs.numbers.parts import kind_of, spent
+from gputop.doctor.logs.numbers.texts import SMALL_STEPS
 
 LINES_MIN, KEPT = 8, 4096
 """At least this many lines say it (our choice)."""
@@ -94,7 +95,7 @@ class Utilization:
                 id="E02",
                 severity="warning",
                 confidence="likely",
-                title=f"Too little work in a step: the GPU is {percent:.0f}% busy, and a step takes {units.duration(step)}",
+                title=f"{SMALL_STEPS.title}: the GPU is {percent:.0f}% busy, and a step takes {units.duration(step)}",
                 evidence=(
                     Fact(
                         f"its utilization is {percent:.0f}% in the middle of {units.count(len(self._percents))} lines",
@@ -103,11 +104,8 @@ class Utilization:
                     ),
                     Fact(f"data takes {data:.0%} of the step", round(data, 3), "log"),
                 ),
-                cause="Starting the kernels takes longer than their work: the model or the batch is small, and Python queues "
-                "one small operation after another.",
-                fix="# a larger batch, and the learning rate with it\n"
-                'model = torch.compile(model, mode="reduce-overhead")  # CUDA graphs: one start for many kernels\n'
-                "optimizer = torch.optim.AdamW(params, fused=True)",
+                cause=SMALL_STEPS.cause,
+                fix=SMALL_STEPS.fix,
                 refuted_by="The GPU waits for something that these times do not hold.",
             ),
         )

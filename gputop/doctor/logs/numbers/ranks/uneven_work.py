@@ -15,7 +15,7 @@ LONGER = 1.3
 SHARE_MAX = 0.7
 """No rank is the last one in more of the steps: then that rank is slow (our choice)."""
 WAIT_SHARE = 0.5
-"""The others wait for at least this share of what they compute less (our choice)."""
+"""The others wait for at least this share of the time by which they compute less than the last rank (our choice)."""
 
 Printed = Mapping[str, Mapping[str, Sequence[float]]]
 
