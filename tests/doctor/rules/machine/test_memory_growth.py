@@ -121,6 +121,23 @@ def test_an_even_growth_shows_sooner(scene: Scene, seconds: int, found: bool) ->
     assert all((item.severity, item.confidence) == ("info", "possible") for item in said)
 
 
+def in_jumps(size_gib: float, *seconds: int) -> Scene:
+    """The same for memory that grows at once at these seconds, as for a cache; another program fills the machine."""
+    flat = slowly(0.0)
+
+    def scene(second: int) -> Snapshot:
+        grown = int(size_gib * GIB) * sum(second >= at for at in seconds)
+        shot = flat(second)
+        host = replace(shot.host, memory_available_bytes=20 * GIB - int(2 * SLOW * second * GIB))
+        return replace(
+            shot,
+            host=host,
+            processes=tuple(replace(one, memory_rss_bytes=(one.memory_rss_bytes or 0) + grown) for one in shot.processes),
+        )
+
+    return scene
+
+
 def with_moments(base: Scene, size_gib: float) -> Scene:
     """The same with memory that half of the readings show on top, as of dense gradients in a step."""
 
@@ -141,8 +158,9 @@ def with_moments(base: Scene, size_gib: float) -> Scene:
         (with_moments(slowly(0.0), 0.2), False),
         (with_moments(slowly(2 * SLOW, levels_off_s=50), 0.06), False),
         (with_moments(slowly(2 * SLOW, levels_off_s=30), 0.2), False),
+        (in_jumps(0.2, 46, 84), False),
     ],
-    ids=["a leak below what comes and goes", "what comes and goes", "a cache that fills", "one that is full"],
+    ids=["a leak below what comes and goes", "what comes and goes", "a cache that fills", "one that is full", "two caches"],
 )
 def test_what_comes_and_goes_does_not_hide_what_stays(scene: Scene, found: bool) -> None:
     assert any(item.id == "H06" for item in play(scene, 118)[-1]) is found

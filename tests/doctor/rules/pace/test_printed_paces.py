@@ -139,6 +139,7 @@ def test_few_times_of_steps_are_enough_if_they_grow_much(tmp_path: Path, number:
         ("Epoch 3 step 20 loss 0.2 time 0.3s", None),
         ("epoch 3 loss 0.2 time 0.3", None),
         ("epoch 3 loss 0.2 elapsed 30s", None),
+        ("epoch 3 loss 0.2 time 10:21:33", None),
     ],
 )
 def test_a_line_about_an_epoch_says_how_long_it_took(line: str, took: float | None) -> None:
@@ -277,6 +278,7 @@ def test_a_pause_needs_not_be_long_beside_slow_steps(last: int, found: bool) -> 
         ("loss 2.1 61311 tok/s 4.2 it/s", {"tokens_per_sec": 61311.0, "it_per_sec": 4.2}),
         ("speed 61311 tok/s 4.2 it/s", {"tokens_per_sec": 61311.0, "it_per_sec": 4.2}),
         ("loss 0.41 it/s 12.3", {"it_per_sec": 12.3}),
+        ("loss 2.1 ppl 8.2 s/it 0.5", {"it_per_sec": 2.0}),
         ("throughput 12.3K tok/s 41% mfu", {"tokens_per_sec": 12300.0}),
         ("12.3 it/s 4 GPUs", {"it_per_sec": 12.3}),
     ],
