@@ -35,6 +35,8 @@ _MS_NAMES = (
     r"\bdt|(?<!data )(?<!load )\btime|elapsed time per iteration \(ms\)|\bms per (?:batch|step|iter)|\bms/(?:batch|step)"
 )
 _MS = re.compile(rf"(?i)(?:{_MS_NAMES})\s{{0,20}}[:=]?\s{{0,20}}{_N}(?: ?ms\b|(?= ?[|,]|$))")
+_LONE_MS = re.compile(rf"\|\s{{0,9}}{_N} ?ms\s{{0,9}}(?=\||$)")
+"""A cell between bars that holds nothing but milliseconds, as llm.c prints them."""
 _MS_UNIT = re.compile(r"(?i)\d ?ms\b|\(ms\)|\bms[ /]")
 _NAMES = {"tok": "tokens", "img": "images", "ima": "images", **dict.fromkeys(("sam", "seq", "exa", "sen"), "samples")}
 _FACTORS = {"": 1.0, "k": 1e3, "m": 1e6}
@@ -115,7 +117,9 @@ def paces(line: str) -> dict[str, float]:
         _add(found, "it", _inverse(_number(slow[1]) * (1e-3 if slow[2].lower() == "ms" else 1.0)))
     elif named is not None:
         _add(found, "it", _inverse(_number(named[1])))
-    elif "it_per_sec" not in found and _MS_UNIT.search(line) and (each := _MS.search(line)) is not None:
+    elif (
+        "it_per_sec" not in found and _MS_UNIT.search(line) and (each := _MS.search(line) or _only(_LONE_MS, line)) is not None
+    ):
         _add(found, "it", _inverse(_number(each[1]) * 1e-3))
     data = _DATA.search(line) if not is_of_first_batch(line) else None
     data = None if data is not None and _NO_TIME.match(line, data.end()) else data
@@ -128,6 +132,12 @@ def paces(line: str) -> dict[str, float]:
         if "it_per_sec" not in found:
             _add(found, "it", _inverse(float(step[1]) * (1e-3 if step[2] == "ms" else 1.0)))
     return found
+
+
+def _only(form: re.Pattern[str], line: str) -> re.Match[str] | None:
+    """Return what a form finds if it is all that it finds."""
+    found = list(form.finditer(line))
+    return found[0] if len(found) == 1 else None
 
 
 def _is_of_another(line: str, found: re.Match[str]) -> bool:

@@ -25,6 +25,8 @@ _SHORT_COUNTERS = {"E": "epoch", "#": "step", "ep": "epoch", "Ep": "epoch", "it"
 """What spaCy calls them, and people who have little room."""
 _UNIT = re.compile(r"(?<=\w)\[[^\[\]]{1,12}\]$")
 """The unit behind a name: "rmse[m]"."""
+_UNIT_BEHIND = re.compile(r"(?<=\d) (?=(?:m?s|secs?|min|h|[KMG]i?B|%)(?:\s|$))")
+"""Between a number and its unit in a row: "9.8 s"."""
 _DATE = re.compile(r"^(\s{0,20}\d{4}-\d\d-\d\d) (?=\d\d:\d\d:\d\d)")
 _BARS = str.maketrans("┃│║", "|||")
 _EMPTY = ("", "-", "—", "N/A", "n/a", "None")
@@ -130,6 +132,8 @@ class Tables:
         bar = _BAR_AT_END.search(line)
         cells = self._cells(line, bar)
         columns = self._columns
+        if len(cells) > len(columns):
+            cells = self._cells(_UNIT_BEHIND.sub("", line), bar)
         if len(cells) == len(columns) - 1 and _MAYBE_EMPTY in columns:
             columns = [name for name in columns if name != _MAYBE_EMPTY]
         if len(cells) != len(columns):

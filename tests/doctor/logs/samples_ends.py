@@ -135,6 +135,7 @@ ENDS: tuple[tuple[str, str, dict[str, str]], ...] = (
     ),
     ("loss_scale", "Current loss scale already at minimum - cannot decrease scale anymore. Exiting run.", {}),
     ("loss_scale", "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 1, reducing to 1", {}),
+    ("loss_scale", "FloatingPointError: Minimum loss scale reached (0.0001). Your loss is probably exploding.", {}),
     ("no_accelerator", "WARNING:absl:No GPU/TPU found, falling back to CPU.", {}),
     ("no_accelerator", "Skipping registering GPU devices...", {}),
     (

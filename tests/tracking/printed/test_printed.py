@@ -413,6 +413,13 @@ def test_a_table_that_counts_nothing_is_no_part_of_a_training_that_counts_steps(
     ]
 
 
+def test_a_unit_with_a_blank_before_it_is_no_cell() -> None:
+    assert read("epoch  train_loss  valid_auc  time\n1  0.3370  0.7200  9.8 s\n2  0.3145  0.7300  10 min\n") == [
+        (1, {"train_loss": 0.337, "valid_auc": 0.72, "epoch": 1}),
+        (2, {"train_loss": 0.3145, "valid_auc": 0.73, "epoch": 2}),
+    ]
+
+
 def test_the_time_of_an_epoch_in_a_table_is_no_pace_of_its_steps() -> None:
     tables = Tables()
     for line in ("epoch  loss  time", "1  2.31  41.5", "2  1.97  41.2"):

@@ -259,6 +259,7 @@ PATTERNS: tuple[Pattern, ...] = (
         )
         for key, expression in (
             ("loss scale already at minimum", r"loss scale already at minimum"),
+            ("Minimum loss scale reached", r"Minimum loss scale reached"),
             ("Attempted loss scale: 1", r"Attempted loss scale: 1(?:\.0)?, (?:but hysteresis|reducing to (?:1|1\.0|0\.5)\b)"),
         )
     ),

@@ -97,7 +97,8 @@ J06 = Rule(
         f"no mean is above those at the beginning, or no part by {HIGHER:.0%} of the fall",
         f"or it has lost {LOST:.0%} of what it had gained, falling in {SINCE_SHARE:.0%} of the {SINCE_MIN} or more parts since "
         f"its best, or in the newest {NEWEST}",
-        f"that gain is {JUMPS:g} times the usual difference between neighbors, and {GAINED:.0%} of the larger return",
+        f"that gain is {JUMPS:g} times the usual difference between neighbors, and {GAINED:.0%} of the larger return; or the "
+        "fall is, where a mean of episodes only falls after its best, to below where it began",
         f"a return that is named as a mean of episodes needs only {FEW_MEANS} values, each of which is a part; or these fall "
         f"from the first on, by {FALLEN:.0%} in all, and in {SINCE_SHARE:.0%} of the pairs of neighbors",
     ),
@@ -137,10 +138,12 @@ def _collapse(course: Course) -> _Lost | None:
     if of_many and _only_falls(points):
         return _Lost(points[0], pairs[best], points[-1])
     since = list(itertools.pairwise(points[best + 1 :]))
-    is_much = gain >= GAINED * max(abs(points[0]), abs(pairs[best])) and gain >= JUMPS * usual
+    falls = sum(after < before for before, after in since)
+    is_all_lost = of_many and falls == len(since) and points[-1] < points[0]
+    is_steep = max(gain, pairs[best] - points[-1] if is_all_lost else 0.0) >= JUMPS * usual
+    is_much = gain >= GAINED * max(abs(points[0]), abs(pairs[best])) and is_steep
     if not is_much or len(since) < SINCE_MIN - 1:
         return None
-    falls = sum(after < before for before, after in since)
     if falls >= SINCE_SHARE * len(since):
         is_lost = points[-1] <= pairs[best] - LOST * gain and points[-2] <= pairs[best] - LOST_BEFORE * gain
     else:

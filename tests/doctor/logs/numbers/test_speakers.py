@@ -33,6 +33,7 @@ from gputop.doctor.logs.numbers.speakers import Turns, speaker_of
         ("[2024-04-02 13:31:27] [INFO] [rank 1] step 50", 1, True),
         ("12:00:58 step   20 rank 3 tokens/step 1671", 3, True),
         ("    tn0412 rank  3: compute 746.48", 3, True),
+        ("    rank 2  load  3.4 ms", 2, True),
         ("[ランク2] 損失=1.5", 2, True),
         ("[sıra 1/4] adım 3", 1, True),
     ],

@@ -48,6 +48,8 @@ def table(number: int, value: float) -> str:
     [
         ((112, 702, 1240, 1688, 1990, 1871, 1402, 911, 503, 118), True),
         ((215, 231, 221, 169, 100, 16.6, -60, -134, -187, -240), True),
+        ((-73.1, -22.5, 52.7, 101, 8.91, -54.9, -122, -178), True),
+        ((-73.1, -22.5, 52.7, 101, 8.91, -54.9, -22, -178), False),
         ((112, 1990, 1300, 600, 500), False),
         ((112, 702, 1240, 1688, 1990, 1871, 1802, 1711, 1603, 1518), False),
         ((20, 20.4, 20.9, 21.3, 21.2, 20.9, 20.6, 20.3, 20.1, 20), False),
@@ -57,7 +59,20 @@ def table(number: int, value: float) -> str:
         ((112, 800, 200, 900, 250, 950, 1000, 300, 250, 220), False),
         ((240, 238, 236, 233, 230, 226, 222, 220, 217, 214), False),
     ],
-    ids=["collapses", "begins late", "few", "loses a part", "a wave", "a little", "comes back", "too soon", "noise", "slowly"],
+    ids=[
+        "collapses",
+        "begins late",
+        "ends below its start",
+        "varies below its start",
+        "few",
+        "loses a part",
+        "a wave",
+        "a little",
+        "comes back",
+        "too soon",
+        "noise",
+        "slowly",
+    ],
 )
 def test_few_means_of_many_episodes_are_enough(values: tuple[float, ...], found: bool, tmp_path: Path) -> None:
     log = tmp_path / "train.log"

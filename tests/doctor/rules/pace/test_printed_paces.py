@@ -35,6 +35,7 @@ PRINTED: dict[str, Line] = {
     "dt and tok/sec": lambda n, slow: (
         f"step {n * 10} | loss {loss(n)} | dt: {300 * slow:.2f}ms | tok/sec: {170_000 / slow:.2f}"
     ),
+    "a cell of milliseconds": lambda n, slow: f"step {n} | loss {loss(n)} | norm 0.34 | {745 * slow:.0f} ms |",
     "thousands of tokens": lambda n, slow: f"iter {n}: loss {loss(n)}, {170.2 / slow:.1f}K tok/s",
     "with commas": lambda n, slow: f"step {n} loss {loss(n)} {round(170_000 / slow):,} tokens/s",
     "time and data": lambda n, slow: f"Train: 3 [{n}/{LINES}] Loss: {loss(n)} Time: {0.3 * slow:.3f}s Data: 0.010 (0.011)",
