@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import statistics
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -70,7 +70,7 @@ def timed_out(consequences: Sequence[Observation], scans: Sequence[LogScan]) -> 
 
 def _of_other_sizes(base: Finding, facts: list[Fact], call: tuple[int, str], sizes: Mapping[int, int]) -> Finding:
     """Return the finding for ranks that were in the same kind of collective, but not in the same one: their sizes differ."""
-    usual = statistics.mode(sizes.values())
+    [(usual, _)] = Counter(sizes.values()).most_common(1)
     other = [rank for rank, size in sizes.items() if size != usual]
     size = sizes[other[0]]
     return replace(
