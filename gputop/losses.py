@@ -36,10 +36,10 @@ _BESIDE_A_RETURN = frozenset(
 )
 """What is logged beside an agent's return and is none; rewards of preferences move as they like."""
 _OF_EPOCH = "_epoch"
-_SHORT = re.compile(r"(?:^|[^a-z])(?:nll|b?ce|xent|cross_?entropy)(?:$|[^a-z])")
+_SHORT = re.compile(r"(?:^|[^a-z])(?:nll|b?ce|(?:nt_?)?xent|cross_?entropy|ctc|rnn-?t|transducer|supcon)(?:$|[^a-z])")
 """What scripts call a loss of classification or of a language model; it counts where no metric has "loss" in its name."""
 _ERROR = re.compile(
-    r"(?:^|[^a-z])(?:mse|rmse|mae|huber|objective|recon(?:struction)?|info_?nce|contrastive|triplet"
+    r"(?:^|[^a-z])(?:[nrw]?mse|mae|huber|objective|recon(?:struction)?|info_?nce|contrastive|triplet"
     r"|(?:smooth_?)?l1|charbonnier|chamfer|photometric|[sw]?mape|msle|rmsle|log_?cosh|pinball)(?:$|[^a-z])"
 )
 """What scripts call a loss of regression, reconstruction or contrast; it counts where there is none of the above."""

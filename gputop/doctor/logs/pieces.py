@@ -15,6 +15,7 @@ from gputop.doctor.logs.launcher import ROOT
 from gputop.doctor.logs.lines import clean
 from gputop.doctor.logs.patterns.table import TRIGGERS
 from gputop.doctor.logs.tracebacks import TRACEBACK
+from gputop.doctor.logs.written_samples import begun_at, without_samples
 
 LINE_BYTES = 65_536
 """Data without line endings is cut into lines of this length."""
@@ -67,18 +68,19 @@ class Pieces:
         self._end = b""
 
     def complete(self, data: bytes) -> bytes:
-        """Take the next bytes of the log, and return the lines that are now complete."""
+        """Take the next bytes of the log, and return the lines that are now complete, without the samples of a model."""
         data = self._rest + data
         end = data.rfind(b"\n") + 1
         if len(data) - end > LINE_BYTES:
             end = len(data)
+        end = begun_at(data[:end])
         self._rest = data[end:]
-        return data[:end]
+        return without_samples(data[:end])
 
     def last(self) -> bytes:
-        """Return the unterminated last line, terminated; b"" if there is none."""
+        """Return what was held back, terminated; b"" if there is nothing."""
         rest, self._rest = self._rest, b""
-        return rest + b"\n" if rest else b""
+        return rest.removesuffix(b"\n") + b"\n" if rest else b""
 
     def skip(self) -> None:
         """Mark a part of the log as skipped: later lines have no numbers."""

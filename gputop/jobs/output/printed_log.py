@@ -15,6 +15,7 @@ from gputop.doctor.logs.numbers.batches import Batches
 from gputop.doctor.logs.numbers.clock import Clock
 from gputop.doctor.logs.numbers.cpu_quota import CpuQuota
 from gputop.doctor.logs.numbers.first_batches import FirstBatches
+from gputop.doctor.logs.numbers.gpus.first_collective import FirstCollective
 from gputop.doctor.logs.numbers.gpus.gpu_memories import GpuMemories
 from gputop.doctor.logs.numbers.gpus.growing_memory import GrowingMemory
 from gputop.doctor.logs.numbers.gpus.on_cpu import OnCpu
@@ -42,6 +43,7 @@ from gputop.tracking.printed import rates
 from gputop.tracking.printed.languages import in_english
 from gputop.tracking.printed.lines import LINE_CHARACTERS, SOURCE, parse
 from gputop.tracking.printed.names import EVALUATION, is_evaluation
+from gputop.tracking.printed.stages import stage_of
 from gputop.tracking.printed.tables import Tables
 from gputop.tracking.printed.transcript import Transcript
 
@@ -107,7 +109,7 @@ def printed_findings(path: Path) -> tuple[Finding, ...]:
             CpuQuota(),
             LightningProfiles(),
         ),
-        *(ProfileTables(), SmiRows(), SmiTables(), GpuMemories(), Utilization()),
+        *(ProfileTables(), SmiRows(), SmiTables(), GpuMemories(), Utilization(), FirstCollective()),
     )
     reader = Lines()
     try:
@@ -165,6 +167,8 @@ class _Paces:
         """The longest time of a bar: that of the whole training includes its evaluations."""
         self._rates: list[float] = []
         """The steps per second by the times of the lines."""
+        self._stages: dict[str, list[float]] = {}
+        """The stages that the lines with a pace state."""
 
     def feed(self, data: bytes) -> None:
         """Process the complete lines."""
@@ -210,6 +214,8 @@ class _Paces:
             return
         for name, value in found.items():
             self._columns.setdefault(name, []).append(value)
+        for name, value in stage_of(line).items() if found else ():
+            self._stages.setdefault(name, []).append(value)
 
     def _read_elapsed(self, line: str) -> None:
         elapsed = _ELAPSED.search(line)
@@ -223,6 +229,7 @@ class _Paces:
         if _is_elapsed(self._of_tables):
             for name in (rates.STEP_TIME, rates.DATA_TIME, "it_per_sec"):
                 found.pop(name, None)
+        found |= {name: values for name, values in self._stages.items() if len(values) == len(found.get("it_per_sec", ()))}
         if self._bars and "it_per_sec" not in found:
             found["it_per_sec"] = max(self._bars.values(), key=len)
         elif self._rates and not found:

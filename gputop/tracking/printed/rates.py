@@ -45,12 +45,12 @@ _NO_TIME = re.compile(r" ?(?:[KMGT]i?B\b|\((?!\d))")
 """A size, or a remark that says what it is."""
 _NUMBER = r"[\s:=]+(\d+\.\d+|\d+(?= ?m?s(?:ec)?(?:[\s,;(|\])]|$))) ?(ms|s)?(?:ec)?(?=[\s,;(|\])]|$)"
 _DATA = re.compile(
-    rf"(?i)(?<![\w/])(?:data(?:[_ ]?(?:time|wait|load(?:er|ing)?(?:_time)?))?|time/data|fetch(?:_time)?|load(?:ing)?_time|"
-    rf"wait(?:ed|ing)?(?: time)?(?: for)?(?: the)?(?: next)?(?: (?:batch|data|loader))){_NUMBER}"
+    rf"(?i)(?<![\w/])(?:d_time|data(?:[_ ]?(?:time|wait|load(?:er|ing)?(?:_time)?))?|time/data|fetch(?:_time)?|"
+    rf"load(?:ing)?_time|wait(?:ed|ing)?(?: time)?(?: for)?(?: the)?(?: next)?(?: (?:batch|data|loader))){_NUMBER}"
 )
 _STEP = re.compile(
     r"(?i)(?<![\w/])(?<!data )(?<!load )(?<!loading )(?<!wait )(?<!fetch )(?<!elapsed )(?<!epoch )(?<!total )"
-    r"(?:(?:batch_|iter_|step_)?time|time/(?:iter|step|batch)|dt|"
+    r"(?:(?:b(?:atch)?_|iter_|step_)?time|time/(?:iter|step|batch)|dt|"
     # Without a unit, "total 0.51 data 0.31" are parts of a loss.
     rf"total(?:[ _]time|(?=[\s:=]+[\d.]{{1,20}} ?m?s))){_NUMBER}"
 )

@@ -1,14 +1,20 @@
-"""The level, stage or task of a curriculum that a line states: "--- level 3 of 8", "[Stage 2] step 40". Pure.
+"""The level, stage or task of a curriculum that a line states, or how long its samples are: "[Stage 2] step 40", "seq_len 512".
+Pure.
 
-A loss that jumps where the next one begins has met a harder task.
+A loss that jumps where the next one begins has met a harder task, and steps that take longer from there on do more.
 """
 
 from __future__ import annotations
 
 import re
 
+WORDS = (
+    r"level|stage|phase|lesson|difficulty|curriculum|task|rollout(?:[_ ](?:length|len|steps))?|horizon|unroll|"
+    r"seq(?:uence)?[_ ]?len(?:gth)?|(?:context|ctx)[_ ]?len(?:gth)?|resolution|(?:image|img|crop)[_ ]?size"
+)
+"""What a stage is called."""
 _STAGE = re.compile(
-    r"(?<![\w/.@-])(?:curriculum[ _]?|difficulty[ _])?(level|stage|phase|lesson|difficulty|curriculum|task)"
+    rf"(?<![\w/.@-])(?:curriculum[ _]?|difficulty[ _])?({WORDS})"
     r"\s{0,3}[:=#]?\s{0,3}[\[(]?\s{0,3}(\d{1,6}(?:\.\d{1,6})?)(?![\w%]|[.:]\d|-\d)",
     re.IGNORECASE,
 )
@@ -17,4 +23,4 @@ _STAGE = re.compile(
 def stage_of(line: str) -> dict[str, float]:
     """Return the stage that a line states, under the word that it uses; empty if there is none."""
     found = _STAGE.search(line)
-    return {found[1].lower(): float(found[2])} if found is not None else {}
+    return {found[1].lower().replace(" ", "_"): float(found[2])} if found is not None else {}

@@ -25,6 +25,7 @@ _SHORT_COUNTERS = {"E": "epoch", "#": "step", "ep": "epoch", "Ep": "epoch", "it"
 """What spaCy calls them, and people who have little room."""
 _UNIT = re.compile(r"(?<=\w)\[[^\[\]]{1,12}\]$")
 """The unit behind a name: "rmse[m]"."""
+_PERCENT = re.compile(r"(?<=[A-Za-z])[ _]?\(?%\)?$")
 _UNIT_BEHIND = re.compile(r"(?<=\d) (?=(?:m?s|secs?|min|h|[KMG]i?B|%)(?:\s|$))")
 """Between a number and its unit in a row: "9.8 s"."""
 _DATE = re.compile(r"^(\s{0,20}\d{4}-\d\d-\d\d) (?=\d\d:\d\d:\d\d)")
@@ -187,7 +188,7 @@ def _heading(line: str) -> list[str]:
     form = _NAME if "," in line else _WORDS
     if len(cells) < 2 or not all(map(form.fullmatch, cells)):
         return []
-    names = [_UNIT.sub("", cell).strip("()[]").replace(" ", "_") for cell in cells]
+    names = [_PERCENT.sub("_percent", _UNIT.sub("", cell)).strip("()[]").replace(" ", "_") for cell in cells]
     if with_memory and names[0].lower() == "epoch":
         names = [f"{name}_loss" if name.lower() in _SHORT_LOSSES else name for name in names]
     counted = any(name.lower() in _COUNTERS for name in names)

@@ -49,6 +49,15 @@ def test_an_indented_first_line_alone_quotes_nothing() -> None:
     assert [item.id for item in alarms(text)] == ["exception"]
 
 
+MISSING = RAISED.format("ModuleNotFoundError: No module named nunpy")
+SAMPLE = f"--- sample ---\n{MISSING}then loss: nan, sorry\n--- end of sample ---\n"
+
+
+def test_what_a_language_model_writes_between_two_marks_says_nothing() -> None:
+    assert alarms(f"{STEPS}{SAMPLE}saving checkpoint\n") == []
+    assert [item.id for item in alarms(f"{STEPS}{SAMPLE.replace('--- end of sample ---', '')}")] == ["module_missing"]
+
+
 GROUP = """\
   + Exception Group Traceback (most recent call last):
   |   File "/home/ann/load.py", line 10, in <module>

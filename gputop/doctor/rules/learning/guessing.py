@@ -87,7 +87,9 @@ def guesses(evidence: Evidence, group: RankGroup, rank: Rank, name: str, series:
     if not EPOCHS_MIN <= number <= EPOCHS_MAX:
         return None
     losses = windows.at(series, set(common))
-    loss = _steady([losses[step] for step in common])
+    loss = _steady([losses[step] for step in common[1:]])
+    if loss is not None and abs(losses[common[0]] - loss) > BEGAN_WITHIN * loss:
+        return None
     share = _share([right[step] for step in common])
     if loss is None or share is None or abs(math.log(share) + loss) > CHANCE_WITHIN:
         return None

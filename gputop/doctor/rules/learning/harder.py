@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import statistics
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -13,6 +12,7 @@ from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.rules.support import logged
+from gputop.doctor.rules.support.stages import NAMES_A_STAGE
 from gputop.history.points import PointSeries
 from gputop.snapshot import Rank
 
@@ -25,11 +25,12 @@ FALLS = 0.85
 """Within a level, the loss falls to this share of what it is at the level's beginning (our choice)."""
 FALLS_SHARE = 0.8
 """It does so in this share of the levels (our choice)."""
+STAGE_VALUES = 2
+"""A stage is stated so many times on average, or more (our choice)."""
 GROWN_WITHIN = 0.5
 """If this share of the growth, in logarithms, is within stages, the loss grows whatever the stage (our choice)."""
 GROWN_IN_NEWEST = 3.0
 """Nor is it the stage if the loss is this many times the lowest of the newest one (as for the whole run)."""
-_STAGE = re.compile(r"(?i)(?:^|[_/.-])(?:level|stage|phase|lesson|difficulty|curriculum|task)(?:_?(?:id|index|number))?$")
 
 
 def gets_harder(evidence: Evidence, group: RankGroup, rank: Rank, series: PointSeries) -> bool:
@@ -46,13 +47,15 @@ def gets_harder(evidence: Evidence, group: RankGroup, rank: Rank, series: PointS
 
 def _grows_between_stages(evidence: Evidence, group: RankGroup, rank: Rank, series: PointSeries) -> bool:
     """Return whether the run states a stage that has risen, and the loss has grown from one to the next, and not within."""
-    for name in filter(_STAGE.search, sorted(rank.metrics)):
+    for name in filter(NAMES_A_STAGE.search, sorted(rank.metrics)):
         stages = evidence.series(logged.run_id(group), rank.rank, name)
         if len(stages) < 2 or stages.values[-1] <= stages.values[0]:
             continue
         if any(after < before for before, after in pairwise(stages.values)):
             continue  # phases that take turns are no curriculum
         begins = [0, *(at for at in range(1, len(stages)) if stages.values[at] > stages.values[at - 1])]
+        if len(stages) < STAGE_VALUES * len(begins):
+            continue  # it counts something
         places = [bisect_left(series.steps, stages.steps[at]) for at in begins]
         courses = [_means(series.values[begin:end]) for begin, end in pairwise((*places, len(series)))]
         courses = [course for course in courses if course]

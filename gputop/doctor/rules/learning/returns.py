@@ -38,6 +38,8 @@ SINCE_MIN, SINCE_SHARE, NEWEST = 4, 0.8, 4
 newest ones (our choice)."""
 JUMPS = 3.0
 """What it had gained is so many times the usual difference between neighbors: else it is noise (our choice)."""
+RISE = 0.1
+"""Between two of those parts it may rise by this share of the fall (our choice)."""
 GAINED = 0.3
 """And this share of the larger one of both: the mean of many episodes goes up and down in waves (our choice)."""
 FALLEN = 0.5
@@ -138,7 +140,8 @@ def _collapse(course: Course) -> _Lost | None:
     if of_many and _only_falls(points):
         return _Lost(points[0], pairs[best], points[-1])
     since = list(itertools.pairwise(points[best + 1 :]))
-    falls = sum(after < before for before, after in since)
+    slack = RISE * (pairs[best] - points[-1])
+    falls = sum(after < before + slack for before, after in since)
     is_all_lost = of_many and falls == len(since) and points[-1] < points[0]
     is_steep = max(gain, pairs[best] - points[-1] if is_all_lost else 0.0) >= JUMPS * usual
     is_much = gain >= GAINED * max(abs(points[0]), abs(pairs[best])) and is_steep

@@ -19,7 +19,7 @@ from gputop.doctor.rules.support.grown_part import GROWTH, MUCH, RISING, grown_p
 from gputop.doctor.rules.support.grown_part import SPAN_MIN_S as PART_SPAN_S
 from gputop.doctor.rules.support.policies import learns_policy
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
-from gputop.doctor.rules.support.stages import STAGES_TEXT, grown_work
+from gputop.doctor.rules.support.stages import STAGES_TEXT, grown_work, states_more_work
 from gputop.levels import STEP_TIME, Stretch, is_rate
 from gputop.snapshot import Rank
 
@@ -80,8 +80,9 @@ def _by_pace(evidence: Evidence, group: RankGroup) -> Judgement:
     course = _course(evidence, group, rank)
     if course is None or not _rises(course):
         return _grows_in_one_part(evidence, group, rank) or _grows_between(evidence, group, rank)
-    work = grown_work(rank, evidence.levels(logged.run_id(group), rank.rank, course.metric).stretches, course.growth)
-    if work.explains == "all":
+    stretches = evidence.levels(logged.run_id(group), rank.rank, course.metric).stretches
+    work = grown_work(rank, stretches, course.growth)
+    if work.explains == "all" or states_more_work(evidence, group, rank, stretches, course.growth):
         return None
     # How much a step of an untracked run works on is unknown: layers may thaw, or sequences get longer.
     beside = _beside(evidence, group)

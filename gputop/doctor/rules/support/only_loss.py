@@ -62,4 +62,6 @@ def _without_means(evidence: Evidence, group: RankGroup, rank: Rank, losses: set
     values = {name: len(evidence.series(logged.run_id(group), rank.rank, name)) for name in losses}
     most = max(values.values())
     plain = {name for name in losses if name in LOSS_METRICS or name.endswith("_epoch")}
-    return {name for name in losses if name not in plain or SUMMED_UP * values[name] > most}
+    left = {name for name in losses if name not in plain or SUMMED_UP * values[name] > most}
+    # Lightning's bar shows the last step's loss beside its mean over the epoch: printed once per epoch, both are one loss.
+    return {name for name in left if not (name.endswith("_step") and f"{name.removesuffix('_step')}_epoch" in left)}

@@ -54,6 +54,15 @@ def test_a_classifier_that_guesses_after_many_epochs_does_not_learn(line: str, t
     assert finding.title == "After 16 epochs, the model does no better than a guess among 24 classes"
 
 
+def test_a_table_that_names_its_percentages_in_the_heading(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    rows = [f"│ {at}/25 │ {4.1689 if at > 1 else 4.4847} │ 1.5{at % 9} │ 4.16 │ 213 s │" for at in range(1, 13)]
+    log.write_text("\n".join(["┃ Epoch ┃ Train loss ┃ Train acc % ┃ Val loss ┃ time ┃", *rows]) + "\n")
+    finding = next((item for item in explain_logs([str(log)])[0] if item.id == "J03"), None)
+    assert finding is not None
+    assert finding.title == "After 12 epochs, the model does no better than a guess among 65 classes"
+
+
 def test_it_takes_ten_epochs(tmp_path: Path) -> None:
     line = LINES["a line for each epoch"]
     assert judged(at(CHANCE, 1 / CLASSES), line, tmp_path, 9) is None

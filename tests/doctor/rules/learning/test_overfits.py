@@ -44,6 +44,20 @@ def test_a_loss_that_rises_for_long_after_its_best_is_that_of_a_model_that_overf
     assert says(tmp_path, learns, turns, dice) == "The model overfits: val_loss has risen from 0.35 to 0.686"
 
 
+def test_lightning_shows_one_loss_twice(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(
+        "".join(
+            f"Epoch {at}: 100%|██████████| 412/412 [00:38<00:00, 10.84it/s, v_num=18, train_loss_step={learns(at) * 1.1:.3f}, "
+            f"val_loss={turns(at):.3f}, train_loss_epoch={learns(at):.3f}]\n"
+            for at in range(40)
+        )
+    )
+    found = next((item for item in explain_logs([str(log)])[0] if item.id == "J05"), None)
+    assert found is not None
+    assert found.title == "The model overfits: val_loss has risen from 0.35 to 0.686"
+
+
 def test_a_loss_that_doubles_with_noise_does_so_too(tmp_path: Path) -> None:
     title = says(tmp_path, learns, lambda epoch: turns(epoch) + 0.04 * (epoch % 2) * (epoch > 10), None, 60)
     assert title is not None

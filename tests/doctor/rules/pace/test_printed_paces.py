@@ -51,6 +51,10 @@ PRINTED: dict[str, Line] = {
 LONGER: dict[str, Line] = {
     "tokens stay": lambda n, slow: f"step {n} | loss {loss(n)} | dt: {300 * slow:.2f}ms | tok/sec: 170000.00",
     "episodes get longer": lambda n, slow: bar(n, f"{9 / slow:.2f}it/s", f", reward={n * 0.5:.1f}, loss=0.1"),
+    "rollouts get longer": lambda n, slow: (
+        f"step {n * 10}  rollout {1 << n // 100}  wmse {loss(n)}  {0.31 * (1 << n // 100):.3f} s/step"
+    ),
+    "sequences get longer": lambda n, slow: f"step {n} seq_len {1 << 7 + n // 100} | {300 << n // 100} ms |",
     "a download": lambda n, slow: bar(n, f"{9 / slow:.2f}MB/s", name="model.safetensors: "),
     "data is prepared": lambda n, slow: bar(n, f"{4000 / slow:.2f} examples/s", name="Map: "),
     "validation": lambda n, slow: bar(n, f"{4 / slow:.2f}it/s", ", loss=1.0", "Validation: "),

@@ -16,6 +16,9 @@ from gputop.doctor.logs.numbers.line import Line
 from gputop.doctor.logs.numbers.texts import ONE_DEVICE, ONE_PROCESS
 from gputop.units import bytes_text
 
+SECOND_MOST_MIB, SECOND_SHARE = 1024, 0.25
+"""A context that holds nothing else takes at most this much, and this share of what its process holds on its own GPU (our
+choice)."""
 OWN_MIN_MIB = 1024
 """A run has at least so much memory: a daemon of the machine may have less (our choice)."""
 _SERVES = re.compile(r"(?i)ollama|dcgm|vllm|triton|xorg|gnome|serve")
@@ -57,11 +60,12 @@ class SmiTables:
         self._ranks = self._masked = 0
         """How many ranks the log speaks of, and how many GPUs a mask shows them."""
         self._is_alone = False
-        self._trained = False
+        self._trained = self._has_ranks = False
 
     def read(self, line: Line) -> None:
         """Take the next line."""
         text = line.text
+        self._has_ranks = self._has_ranks or (line.speaker is not None and line.speaker.is_named)
         self._trained = self._trained or any(word in line.lower for word in _OF_TRAINING)
         if text.startswith("[") and (row := _GPUSTAT.match(text)) is not None:
             self._read_gpustat(row)
@@ -111,6 +115,9 @@ class SmiTables:
         gpus = self._table.gpus
         idle = [number for number, (percent, share) in gpus.items() if percent <= IDLE_PERCENT and share <= IDLE_SHARE]
         busy = [number for number, (percent, _) in gpus.items() if percent >= BUSY_PERCENT]
+        second = _second_contexts(self._table.pids) if busy and (self._trained or self._has_ranks) else None
+        if second is not None:
+            return (second,)
         if not self._trained or not busy:
             return ()
         if self._ranks > 1 and idle and len(busy) + len(idle) == len(gpus):
@@ -125,6 +132,34 @@ class SmiTables:
             return (_of_one_process(busy[0], len(gpus)),)
         came = _came(self._first.pids, self._table.pids, busy) if self._first is not None and self._ranks <= 1 else None
         return (came,) if came is not None else ()
+
+
+def _second_contexts(pids: Mapping[int, Mapping[str, tuple[str, int]]]) -> Finding | None:
+    """H01: processes that compute on other GPUs hold a little memory on the first one, too."""
+    own = {pid: max(pids, key=lambda gpu: pids[gpu].get(pid, ("", 0))[1]) for on_gpu in pids.values() for pid in on_gpu}
+    second = {
+        pid: mebibytes
+        for pid, (_, mebibytes) in pids.get(0, {}).items()
+        if own[pid] != 0 and mebibytes <= min(SECOND_MOST_MIB, SECOND_SHARE * pids[own[pid]][pid][1])
+    }
+    if not second or 0 not in own.values() or len(set(own.values())) < len(own):
+        return None
+    held = [(pid, bytes_text(pids[own[pid]][pid][1] << 20), mebibytes << 20) for pid, mebibytes in second.items()]
+    who = "1 process of another GPU also holds" if len(second) == 1 else f"{len(second)} processes of other GPUs also hold"
+    return Finding(
+        id="H01",
+        severity="warning",
+        confidence="likely",
+        title=f"{who} memory on GPU 0",
+        evidence=tuple(
+            Fact(f"PID {pid}: {most} on GPU {own[pid]}, {bytes_text(here)} on GPU 0", here, "nvidia-smi, in the log")
+            for pid, most, here in held[:4]
+        ),
+        cause="Something in these processes used CUDA before they chose their device, or names cuda:0: torch.load without "
+        "map_location, .cuda() without a number, empty_cache() or a barrier before set_device.",
+        fix='torch.cuda.set_device(local_rank)  # first, before anything uses CUDA\ntorch.load(path, map_location="cpu")',
+        refuted_by="They exchange data over GPU 0 on purpose.",
+    )
 
 
 def _of_one_gpu(ranks: int, gpu: int, gpus: int) -> Finding:

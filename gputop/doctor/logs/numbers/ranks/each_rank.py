@@ -63,6 +63,12 @@ AMOUNT_TIMES = 1.3
 """A rank has more work if it gets this many times as much of something as is usual (our choice)."""
 AMOUNT_WITHIN = 0.35
 """It computes longer by at least this share of the excess: not all of the work grows with it (our choice)."""
+_OF_ALL = re.compile(
+    r"\b(\d{3,12})\b[^\d\n]{1,60}(?:\b(?:per|por|par|pro|на)[ -]?|/)(?:gpu|rank|device|process|carte|karte)\b"
+    r"\D{0,12}(\d{1,6})\b",
+    re.IGNORECASE,
+)
+"""The samples of all ranks and the batch of each, in one line of none of them: "training images: 48210, batch per GPU: 32"."""
 _SECONDS = re.compile(r"\d ?m?s\b|\((?:m?s|sec)\)")
 _LOSS = re.compile(r"(?<![A-Za-z])(?:\w{1,20}_)?loss[ :=]{1,4}(\d{1,9}\.\d{1,9})\b", re.IGNORECASE)
 
@@ -82,6 +88,8 @@ class _Rank:
     parts: dict[str, list[float]] = field(default_factory=dict)
     """The seconds of each part of its steps, or in another unit that it does not print."""
     unit: str = ""
+    loader: int | None = None
+    """How many batches it says its loader has."""
     length: int = 0
     """How many samples it says there are."""
     losses: list[float] = field(default_factory=list)
@@ -96,6 +104,7 @@ class _Rank:
         samples, batches, size = _SAMPLES.search(text), _BATCHES.search(text), _SIZE.search(text)
         if samples is not None and batches is not None and size is not None and int(size[1]):
             self.data_set = _number(samples[1] or samples[2]), int(batches[1] or batches[2]), int(size[1])
+        self.loader = int(batches[1] or batches[2]) if batches is not None else self.loader
         self._take_whole(text)
         whole = _WHOLE_SET.search(text)
         if whole is not None and (number := _number(whole[1])) == _number(whole[2]):
@@ -138,12 +147,16 @@ class EachRank:
         """Bare numbers at the beginning of a line, which may be those of ranks or of anything else."""
         self._hosts: dict[str, _Rank] = {}
         self._numbers, self._names = Turns(), Turns()
+        self._of_all: tuple[int, int] | None = None
+        """The samples of all ranks, and the batch of each."""
         self._setting: Setting | None = None
 
     def read(self, line: Line) -> None:
         """Take the next line."""
         speaker, parts = line.speaker, line.parts
         self._setting = line.setting
+        if speaker is None and self._of_all is None and (stated := _OF_ALL.search(line.text)) is not None:
+            self._of_all = int(stated[1]), int(stated[2])
         if speaker is None or line.is_of_evaluation:
             return
         if speaker.host is not None and len(parts) > 1 and (speaker.host in self._hosts or len(self._hosts) < HOSTS_MAX):
@@ -174,7 +187,7 @@ class EachRank:
             one_is_late(_parts_by_name(named), "rank", _unit_of(named.values())),
             uneven_work(_parts_by_name(named)),
             None if setting.joins or not setting.trains else _unequal(ranks),
-            _same_data(ranks),
+            _same_data(ranks, self._of_all),
             one_grows({number: rank.losses for number, rank in ranks.items()}),
         )
         found = [item for item in judged if item is not None]
@@ -269,11 +282,17 @@ def _unequal(ranks: Mapping[int, _Rank]) -> Finding | None:
     )
 
 
-def _same_data(ranks: Mapping[int, _Rank]) -> Finding | None:
-    """C05: each rank has as many batches as the whole data set, or says that it went through all of it."""
+def _same_data(ranks: Mapping[int, _Rank], of_all: tuple[int, int] | None) -> Finding | None:
+    """C05: each rank has as many batches as the whole data set, or says that it went through all of it.
+
+    ``of_all``: the samples of all ranks, and the batch of each, if a line says so.
+    """
     seen = {max(rank.wholes, default=0) for rank in ranks.values()}
     sets = {rank.data_set for rank in ranks.values()}
     one = next(iter(sets)) if len(sets) == 1 else None
+    loaders = {rank.loader for rank in ranks.values()}
+    if one is None and of_all is not None and len(loaders) == 1 and (loader := next(iter(loaders))) and of_all[1]:
+        one = of_all[0], loader, of_all[1]
     if len(seen) == 1 and 0 not in seen:
         samples = next(iter(seen))
         fact = Fact(f"each of them went through {count(samples)} of {count(samples)}", samples, "log")

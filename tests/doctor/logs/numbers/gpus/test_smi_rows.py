@@ -29,6 +29,21 @@ def test_a_gpu_that_heat_slows_down(tmp_path: Path) -> None:
             assert finding.evidence[0].text == "4 of 5 rows of nvidia-smi say thermal slowdown"
 
 
+QUERIED = f"index, clocks.current.sm [MHz], clocks.max.sm [MHz], {REASON}.sw_thermal_slowdown, {REASON}.hw_thermal_slowdown"
+
+
+def queried(clock: int) -> list[str]:
+    gpus = [f"{gpu}, {clock if gpu == 2 else 1815} MHz, 2100 MHz, Not Active, Not Active" for gpu in range(4)]
+    return [QUERIED, *(row.replace("Not Active, Not", "Active,") if row.startswith("2") else row for row in gpus)]
+
+
+def test_a_gpu_whose_clock_is_far_below_the_others_is_seen_at_once(tmp_path: Path) -> None:
+    finding = found(tmp_path, queried(705), "I01")
+    assert finding is not None
+    assert finding.evidence[0].text == "1 of 1 row of nvidia-smi say thermal slowdown"
+    assert found(tmp_path, queried(1650), "I01") is None
+
+
 def test_for_a_moment_or_never(tmp_path: Path) -> None:
     assert found(tmp_path, rows(2), "I01") is None
     assert found(tmp_path, rows(0), "I01") is None

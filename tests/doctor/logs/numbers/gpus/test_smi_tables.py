@@ -61,6 +61,21 @@ def test_gpus_that_are_used_as_they_should_be(lines: list[str], tmp_path: Path) 
         assert found(tmp_path, lines, id_) is None
 
 
+def contexts(second_mib: int, third: int = 2) -> list[str]:
+    own = [(gpu, 70412 + gpu, "C", "python", 32868) for gpu in range(3)]
+    return [*STEPS, *table({0: 33914, 1: 32886, third: 32886}, 3, [*own, (0, 70413, "C", "python", second_mib)])]
+
+
+def test_a_second_context_on_the_first_gpu(tmp_path: Path) -> None:
+    finding = found(tmp_path, contexts(514), "H01")
+    assert finding is not None
+    assert finding.title == "1 process of another GPU also holds memory on GPU 0"
+    assert finding.evidence[0].text == "PID 70413: 32.1 GiB on GPU 1, 514.0 MiB on GPU 0"
+    assert found(tmp_path, contexts(30000), "H01") is None, "a model on two GPUs"
+    alone = [(1, 70413, "C", "python", 32868), (0, 70413, "C", "python", 514)]
+    assert found(tmp_path, [*STEPS, *table({1: 32886}, 2, alone)], "H01") is None, "nobody computes on GPU 0"
+
+
 def test_a_process_that_came_to_the_gpu_of_the_run(tmp_path: Path) -> None:
     alone = (1, 60233, "C", "python", 9884)
     came = (1, 71890, "C", "...envs/tf2/bin/python", 12732)

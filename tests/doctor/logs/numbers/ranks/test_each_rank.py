@@ -274,6 +274,36 @@ def test_a_data_set_that_each_rank_has_seen(tmp_path: Path) -> None:
     assert found(tmp_path, [*loaders, *(line.replace("236544", "59136") for line in ends)], "C05") is None
 
 
+def test_samples_of_all_ranks_that_each_loader_has(tmp_path: Path) -> None:
+    def lines(batches: int) -> list[str]:
+        ends = [f"[gpu{rank}] época 1: 48210 imágenes en 621.7 s" for rank in range(4)]
+        loaders = [f"[gpu{rank}] len(train_loader) = {batches}" for rank in range(4)]
+        return ["imágenes de entrenamiento: 48210, lote por GPU: 32", *loaders, *ends]
+
+    finding = found(tmp_path, lines(1507), "C05")
+    assert finding is not None
+    assert finding.title == "Each of 4 ranks goes through all 48 210 samples in an epoch"
+    assert found(tmp_path, lines(377), "C05") is None
+    assert found(tmp_path, [lines(1507)[0].replace("por GPU", "total"), *lines(1507)[1:]], "C05") is None
+
+
+def test_indented_lines_of_ranks(tmp_path: Path) -> None:
+    def step(at: int, slow: float) -> list[str]:
+        return [
+            f"21:1{at}:43 step {at}00 loss 0.7 total 437 ms",
+            *(
+                f"    rank {rank}  load  3.{at} ms  forward+backward  {slow if rank == 2 else 204.6} ms  "
+                f"allreduce wait  {1.4 if rank == 2 else 207.5} ms"
+                for rank in range(4)
+            ),
+        ]
+
+    finding = found(tmp_path, [line for at in range(9) for line in step(at, 410.7)], "F02")
+    assert finding is not None
+    assert finding.title == "Rank 2 computes longer, and the others wait for rank 2"
+    assert found(tmp_path, [line for at in range(9) for line in step(at, 206.7)], "F02") is None
+
+
 def test_runs_that_are_apart_are_not_compared(tmp_path: Path) -> None:
     lines = [
         f"[gpu{rank}] run 0{rank} epoch {at} train_loss {2 / at if rank != 2 else 2 + at:.3f}"

@@ -1,0 +1,80 @@
+"""A first collective operation that never ends: NCCL is ready, no step follows, and much later all GPUs are busy. Pure.
+
+A kernel of NCCL that waits for another GPU keeps its own at 100%.
+"""
+
+from __future__ import annotations
+
+import re
+
+from gputop import units
+from gputop.doctor.findings import words
+from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.logs.after import is_progress
+from gputop.doctor.logs.numbers.line import Line
+
+SPINS_PERCENT = 95
+WAITED_S = 300.0
+"""A first step may compile or read for minutes (our choice)."""
+_READY = re.compile(r"NCCL INFO .{0,80}\bnranks (\d{1,5})\b.{0,200}Init COMPLETE")
+_USE = re.compile(r"MiB\s{0,3}\|\s{0,9}(\d{1,3})%")
+
+
+class FirstCollective:
+    """Follows the lines of one log."""
+
+    def __init__(self) -> None:
+        """Start before NCCL is ready."""
+        self._ranks = 0
+        """How many ranks NCCL has connected; 0 before, and once the training has gone on."""
+        self._at: float | None = None
+        """When the last line before the table was written."""
+        self._waited_s = 0.0
+        self._in_table = False
+        self._busy: list[bool] = []
+
+    def read(self, line: Line) -> None:
+        """Take the next line."""
+        text = line.text
+        ready = _READY.search(text) if "Init COMPLETE" in text else None
+        if ready is not None:
+            self._ranks = int(ready[1])
+        elif text.startswith(("|", "+")):
+            self._read_table(text)
+        elif self._ranks and is_progress(line.rest):
+            self._ranks = 0
+        if line.at is not None and not self._in_table:
+            self._waited_s = line.at - self._at if self._ranks and self._at is not None else 0.0
+            self._at = line.at
+
+    def _read_table(self, text: str) -> None:
+        if "NVIDIA-SMI" in text:
+            self._in_table, self._busy = True, []
+        elif self._in_table and (use := _USE.search(text)) is not None:
+            self._busy.append(int(use[1]) >= SPINS_PERCENT)
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return that the first collective does not end, if the GPUs of all ranks are busy after so long."""
+        if self._ranks < 2 or sum(self._busy) != self._ranks or self._waited_s < WAITED_S:
+            return ()
+        return (
+            Finding(
+                id="G02",
+                severity="error",
+                confidence="likely",
+                title=f"The first collective operation of {words.count(self._ranks, 'rank')} does not end",
+                evidence=(
+                    Fact("NCCL says Init COMPLETE, and no step follows", self._ranks, "log"),
+                    Fact(
+                        f"{units.duration(self._waited_s)} later, {self._ranks} GPUs are at {SPINS_PERCENT}% or more",
+                        self._waited_s,
+                        "nvidia-smi, in the log",
+                    ),
+                ),
+                cause="The data does not get from one GPU to the other, often because the IOMMU or a virtual machine blocks "
+                "transfers between them (P2P); or a rank did not enter the same operation.",
+                fix="NCCL_P2P_DISABLE=1 torchrun ...  # if it works then, it is P2P: turn off the IOMMU (ACS) in the BIOS\n"
+                "gputop where  # where each rank is now",
+                refuted_by="The first step compiles for that long.",
+            ),
+        )
