@@ -1,4 +1,4 @@
-"""Which of a run's metrics is its training loss, and which is automatic, judging by the names.
+"""Which of a run's metrics is its training loss, which is automatic, and which states a stage, judging by the names.
 
 In a run that the script opened itself, the names belong to the script: it may log ``loss``, ``lr`` or ``epoch`` at any time,
 for instance by epoch, and at steps of its own. So the automatic ones have the prefix ``auto/`` there, and are numbered by
@@ -50,6 +50,12 @@ _BESIDE_A_LOSS = frozenset(
     )
 )
 """What is logged about a loss or its model and is none: ``recon_psnr``, ``huber_delta``, ``mae/lr`` of a masked autoencoder."""
+STAGES = (
+    r"level|stage|phase|lesson|difficulty|curriculum|task|rollout(?:[_ ](?:length|len|steps))?|horizon|unroll|"
+    r"seq(?:uence)?[_ ]?len(?:gth)?|(?:context|ctx)[_ ]?len(?:gth)?|resolution|(?:image|img|crop)[_ ]?size"
+)
+"""What the stage of a curriculum, or the length of its samples, is called: where that rises, steps do more, and losses jump."""
+_STAGE = re.compile(rf"(?i)(?:^|[_/.-])(?:{STAGES})(?:_?(?:id|index|number))?$")
 _WORD = re.compile(r"[^\W_]+")
 _HUMPS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 """Between the words of ``AverageEpRet``."""
@@ -73,6 +79,11 @@ def loss_metric(names: Iterable[str]) -> str | None:
         ),
         default=None,
     )
+
+
+def names_a_stage(metric: str) -> bool:
+    """Return whether a metric states the stage of a curriculum, or how long its samples are."""
+    return _STAGE.search(metric) is not None
 
 
 def is_sum(loss: str) -> bool:

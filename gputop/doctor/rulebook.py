@@ -20,11 +20,13 @@ from gputop.doctor.logs.numbers.batches import EPOCHS_MIN as SAME_EPOCHS
 from gputop.doctor.logs.numbers.batches import LABELS_MIN
 from gputop.doctor.logs.numbers.cpu_quota import POSSIBLE as QUOTA
 from gputop.doctor.logs.numbers.first_batches import EPOCHS_MIN, TIMES
+from gputop.doctor.logs.numbers.gpus.first_collective import SPINS_PERCENT, WAITED_S
 from gputop.doctor.logs.numbers.gpus.gpu_memories import TIMES as FIRST_TIMES
 from gputop.doctor.logs.numbers.gpus.growing_memory import GROWN, VALUES_MIN
 from gputop.doctor.logs.numbers.gpus.profile_tables import LIKELY as PROFILED_LIKELY
 from gputop.doctor.logs.numbers.gpus.profile_tables import POSSIBLE as PROFILED
-from gputop.doctor.logs.numbers.gpus.smi_rows import ROWS_MIN
+from gputop.doctor.logs.numbers.gpus.smi_rows import ROWS_MIN, SLOW_SHARE
+from gputop.doctor.logs.numbers.gpus.smi_tables import SECOND_MOST_MIB
 from gputop.doctor.logs.numbers.gpus.stated_places import TAKEN_SHARE
 from gputop.doctor.logs.numbers.gpus.utilization import HARDLY_PERCENT as HARDLY
 from gputop.doctor.logs.numbers.gpus.utilization import LINES_MIN as UTILIZED_MIN
@@ -92,7 +94,9 @@ actors or runs that are apart.
 - One process that says it is alone where several GPUs are listed, or a table with one busy GPU ([A01](#a01)); several tasks
   that each say so ([A18](#a18)).
 - Tables of nvidia-smi and gpustat: idle GPUs beside all ranks ([A02](#a02); [A03](#a03) if a mask hides them), ranks on one GPU
-  ([A07](#a07)), a process that has come to the run's GPU ([H03](#h03)).
+  ([A07](#a07)), a process that has come to the run's GPU ([H03](#h03)), processes of other GPUs that hold up to
+  {SECOND_MOST_MIB} MiB on GPU 0, too ([H01](#h01)); all GPUs at {SPINS_PERCENT}%, {WAITED_S:.0f} s or more after NCCL was ready
+  and before any step ([G02](#g02)).
 - {LABELS_MIN} or more batches whose printed labels are all of one class, another one each time ([J04](#j04)); the same first
   samples on each rank in {SAME_EPOCHS} or more epochs ([C06](#c06)).
 - Ids of samples that are the same on each rank, at {SAME_TURNS} or more steps or in a list ([C05](#c05)).
@@ -105,7 +109,8 @@ actors or runs that are apart.
 - {UTILIZED_MIN} or more lines in which a GPU is at most {HARDLY:.0f}% busy, in steps of {SHORT_S * 1000:.0f} ms or less that
   hardly wait for data ([E02](#e02)).
 - Counters of a container's quota that stops it in {QUOTA:.0%} of its periods ([D02](#d02)).
-- {ROWS_MIN} or more rows of `nvidia-smi --query-gpu` that say thermal slowdown of a GPU ([I01](#i01)).
+- {ROWS_MIN} or more rows of `nvidia-smi --query-gpu` that say thermal slowdown of a GPU, or one if its clock is below
+  {SLOW_SHARE:.0%} of the others' ([I01](#i01)).
 - A device that is said to be the CPU in a training whose log shows GPUs ([A12](#a12)); a GPU whose memory stays empty
   ([A13](#a13)).
 - The first GPU of nn.DataParallel holds {FIRST_TIMES:g} times as much memory as the others ([B07](#b07)).

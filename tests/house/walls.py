@@ -67,7 +67,7 @@ _TABLE = {
     "tracking/standing": "facts places tracking/journal tracking/journal/writing wire",
     "tracking/gpus": "places tracking/journal wire",
     "tracking/profiling": "places tracking/journal tracking/standing",
-    "tracking/printed": "terminal_text",
+    "tracking/printed": "losses terminal_text",
     "tracking": (
         "facts places tracking/gpus tracking/journal tracking/journal/writing tracking/printed tracking/profiling"
         " tracking/standing"
@@ -127,7 +127,8 @@ _TABLE = {
     "doctor/evidence": "ground doctor/facts history",
     "doctor/findings": "ground doctor/evidence",
     "doctor/logs/patterns": "doctor/findings",
-    "doctor/logs": "ground doctor/findings doctor/logs/patterns",
+    "doctor/logs/quoted": "",
+    "doctor/logs": "ground doctor/findings doctor/logs/patterns doctor/logs/quoted",
     "doctor/logs/meaning": "ground doctor/findings doctor/logs doctor/logs/patterns",
     "doctor/logs/numbers": "ground doctor/findings doctor/logs tracking/printed",
     "doctor/logs/numbers/gpus": "ground doctor/findings doctor/logs doctor/logs/numbers",

@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from gputop.doctor.logs import error_lines, passed_tests, starts
+from gputop.doctor.logs import error_lines, starts
 from gputop.doctor.logs.launcher import ROOT
 from gputop.doctor.logs.lines import clean
 from gputop.doctor.logs.patterns.table import TRIGGERS
+from gputop.doctor.logs.quoted import passed_tests
+from gputop.doctor.logs.quoted.written_samples import begun_at, without_samples
 from gputop.doctor.logs.tracebacks import TRACEBACK
-from gputop.doctor.logs.written_samples import begun_at, without_samples
 
 LINE_BYTES = 65_536
 """Data without line endings is cut into lines of this length."""

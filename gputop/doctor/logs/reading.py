@@ -27,9 +27,9 @@ from gputop.doctor.logs.last_words import LastWords
 from gputop.doctor.logs.launcher import ROOT, Summary, number
 from gputop.doctor.logs.lines import is_warning, level_of, quote_of, rank_and_text, time_of, unboxed
 from gputop.doctor.logs.observation import Observation
-from gputop.doctor.logs.passed_tests import PassedTests
 from gputop.doctor.logs.patterns.table import matches
 from gputop.doctor.logs.pieces import Pieces
+from gputop.doctor.logs.quoted.passed_tests import PassedTests
 from gputop.doctor.logs.starts import Start
 from gputop.doctor.logs.tracebacks import BEGIN, OF_A_RANK, TRACEBACK, Traceback, is_frame, is_source
 from gputop.doctor.logs.trouble import trouble_in

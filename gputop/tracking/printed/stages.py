@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import re
 
-WORDS = (
-    r"level|stage|phase|lesson|difficulty|curriculum|task|rollout(?:[_ ](?:length|len|steps))?|horizon|unroll|"
-    r"seq(?:uence)?[_ ]?len(?:gth)?|(?:context|ctx)[_ ]?len(?:gth)?|resolution|(?:image|img|crop)[_ ]?size"
-)
-"""What a stage is called."""
+from gputop.losses import STAGES
+
 _STAGE = re.compile(
-    rf"(?<![\w/.@-])(?:curriculum[ _]?|difficulty[ _])?({WORDS})"
+    rf"(?<![\w/.@-])(?:curriculum[ _]?|difficulty[ _])?({STAGES})"
     r"\s{0,3}[:=#]?\s{0,3}[\[(]?\s{0,3}(\d{1,6}(?:\.\d{1,6})?)(?![\w%]|[.:]\d|-\d)",
     re.IGNORECASE,
 )

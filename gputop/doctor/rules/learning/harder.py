@@ -12,8 +12,8 @@ from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.rules.support import logged
-from gputop.doctor.rules.support.stages import NAMES_A_STAGE
 from gputop.history.points import PointSeries
+from gputop.losses import names_a_stage
 from gputop.snapshot import Rank
 
 WIDTH = 4
@@ -47,7 +47,7 @@ def gets_harder(evidence: Evidence, group: RankGroup, rank: Rank, series: PointS
 
 def _grows_between_stages(evidence: Evidence, group: RankGroup, rank: Rank, series: PointSeries) -> bool:
     """Return whether the run states a stage that has risen, and the loss has grown from one to the next, and not within."""
-    for name in filter(NAMES_A_STAGE.search, sorted(rank.metrics)):
+    for name in filter(names_a_stage, sorted(rank.metrics)):
         stages = evidence.series(logged.run_id(group), rank.rank, name)
         if len(stages) < 2 or stages.values[-1] <= stages.values[0]:
             continue

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
@@ -15,8 +14,8 @@ from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import logged
 from gputop.facts.measured import Change
 from gputop.levels import Stretch
+from gputop.losses import names_a_stage
 from gputop.snapshot import Rank
-from gputop.tracking.printed.stages import WORDS
 
 MORE = 1.15
 """Work that has grown by less than this factor explains nothing; as for rows per second."""
@@ -30,9 +29,6 @@ STAGES_TEXT = (
     "not if steps take longer only where they train more parameters, or as much longer as their inputs are larger; possible "
     "if that is unknown"
 )
-
-NAMES_A_STAGE = re.compile(rf"(?i)(?:^|[_/.-])(?:{WORDS})(?:_?(?:id|index|number))?$")
-"""The name of a metric that states the stage of a curriculum, or how long the samples are."""
 
 Explains = Literal["all", "maybe", "nothing"]
 
@@ -72,7 +68,7 @@ def grown_work(rank: Rank, stretches: Sequence[Stretch], growth: float) -> Grown
 def states_more_work(evidence: Evidence, group: RankGroup, rank: Rank, stretches: Sequence[Stretch], growth: float) -> bool:
     """Return whether the run states stages that rise, and its steps take ``growth`` times as long from one to the next, and
     hardly within one; ``stretches``: of their times."""
-    for name in filter(NAMES_A_STAGE.search, sorted(rank.metrics)):
+    for name in filter(names_a_stage, sorted(rank.metrics)):
         stated = evidence.series(logged.run_id(group), rank.rank, name)
         changes, last = list[Change](), math.nan
         for before, at, value in zip((-1, *stated.steps), stated.steps, stated.values, strict=False):
