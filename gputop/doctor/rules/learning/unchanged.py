@@ -13,7 +13,7 @@ from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings.finding import Confidence, Fact, Finding, Severity
 from gputop.doctor.rules.learning.courses import courses
-from gputop.doctor.rules.learning.evaluations import DIGITS_MIN, is_an_evaluation, is_same, is_telling
+from gputop.doctor.rules.learning.evaluations import DIGITS_MIN, SCORES_MIN, is_an_evaluation, is_same, is_score, is_telling
 from gputop.doctor.rules.learning.guessing import (
     ABOVE,
     BEGAN_AT,
@@ -137,7 +137,7 @@ J03 = Rule(
         f"one every 10 steps, are equal to the last bit, or weights in 16 bits differ in {COARSE_SHARE:.0%} of the values or "
         "fewer (likely; with several optimizers, or weights on a GPU, possible)",
         f"{ALIKE_MIN} evaluations or more give the same loss or error, to the last of {DIGITS_MIN} or more digits, and the "
-        f"training loss is within {BAND:.0%} of its initial value (likely)",
+        f"training loss is within {BAND:.0%} of its initial value (likely); or the same score, {SCORES_MIN} times (possible)",
         f"over {EPOCHS_MIN} epochs or more the loss stays at L, from the first on, and the accuracy is e^-L, which is "
         f"that of a guess, within a factor of e^{CHANCE_WITHIN:g} (possible)",
         f"so in {LOSSES_MIN} reports of the loss, with that accuracy in {EVALUATIONS_MIN} evaluations or more, for up to "
@@ -306,10 +306,13 @@ def _evaluated_alike(evidence: Evidence, group: RankGroup, rank: Rank, name: str
     start, now = stretches[0].mean, units.mean([stretch.mean for stretch in stretches[-2:]])
     if abs(now - start) > BAND * abs(start):
         return None
-    evaluations = courses(evidence, group, is_an_evaluation)
-    alike = next((item for item in evaluations if is_telling(item) and is_same(item) and item.values >= ALIKE_MIN), None)
+    same = [item for item in courses(evidence, group, is_an_evaluation) if is_same(item) and item.values >= ALIKE_MIN]
+    told = [item for item in same if is_telling(item) or is_score(item)]
+    alike = min(told, key=lambda item: not is_telling(item), default=None)
     if alike is None:
         return None
+    # A score may also be equal because the model answers the same to everything.
+    sure: Confidence = "likely" if is_telling(alike) else "possible"
     value = units.metric(alike.highest)
     facts = [
         Fact(f"{alike.name} has been {value} each of {alike.values} times", alike.highest, alike.source),
@@ -325,7 +328,7 @@ def _evaluated_alike(evidence: Evidence, group: RankGroup, rank: Rank, name: str
         'print(sum(id(p) in held for p in model.parameters()), "parameters are in the optimizer")'
     )
     title = f"The evaluation gives the same value each time ({alike.name} {value}), and the loss stays where it began"
-    return Suspicion(_finding(group, "warning", "likely", title, facts, cause, fix), 5.0)
+    return Suspicion(_finding(group, "warning", sure, title, facts, cause, fix), 5.0)
 
 
 def _flat(evidence: Evidence, group: RankGroup, rank: Rank, name: str, series: PointSeries) -> Judgement:

@@ -52,6 +52,20 @@ def test_a_few_equal_evaluations_are_not_enough(tmp_path: Path) -> None:
         assert said([*between, *lines[evaluations:]], tmp_path).get("J03") == found
 
 
+def test_a_score_that_is_the_same_is_a_sign_beside_a_loss_that_stays(tmp_path: Path) -> None:
+    def lines(epochs: int, fall: float = 0.0) -> list[str]:
+        ends = [f"Epoch {at}/60 train {0.914 - fall * at:.4f} val dice 0.0880 (11.2s)" for at in range(1, epochs + 1)]
+        steps = [
+            [f"  [{at}, {10 * k:3d}/40] dice loss: {0.914 - fall * at + k % 3 / 300:.4f}" for k in range(1, 5)]
+            for at in range(1, epochs + 1)
+        ]
+        return [line for inside, end in zip(steps, ends, strict=True) for line in (*inside, end)]
+
+    assert said(lines(8), tmp_path).get("J03") == "possible"
+    assert said(lines(7), tmp_path).get("J03") is None
+    assert said(lines(12, fall=0.05), tmp_path).get("J03") is None
+
+
 def flat_after_the_first(first: float, evaluated: float) -> list[str]:
     """Return what a run says whose loss has fallen from ``first`` to 1; its evaluations differ by up to ``evaluated``."""
     lines = []
