@@ -56,6 +56,7 @@ _STEP = re.compile(
 )
 _COMPUTE = re.compile(rf"(?i)(?<![\w/])(?:compute(?:_time)?|fwd[/+_]bwd|forward[/+_]backward){_NUMBER}")
 """What a step takes besides its data."""
+_OVERLAPS = re.compile(r"(?i)\boverlap|\bin (?:the )?background\b|\bprefetched\b|\bpr[ée]charg[ée]e?s?\b")
 _PLACE = re.compile(r"(?<![\d./])(\d{1,9})\s?/\s?\d{2,9}\b")
 _STEP_0 = re.compile(r"(?i)\b(?:step|iter|batch)\W{1,3}0\b(?!\.)")
 
@@ -87,6 +88,11 @@ _UNITS = {"m": 60.0, "h": 3600.0, "s": 1.0, "ms": 1e-3}
 _ANY = re.compile(r"(?i)data|wait|/ ?s|s(?:ec)?/|ps\b|per.?s|\bdt\b|time|runtime|took|duration| in \d|ms")
 TRAINING_S, EPOCH_S, EVALUATION_S = "training_s", "epoch_s", "evaluation_s"
 DATA_TIME, STEP_TIME = "data_time", "time"
+
+
+def overlaps(line: str) -> bool:
+    """Return whether a line says that the data is loaded beside the steps, so that nothing waits for it."""
+    return _OVERLAPS.search(line) is not None
 
 
 def is_of_first_batch(line: str) -> bool:
@@ -122,7 +128,7 @@ def paces(line: str) -> dict[str, float]:
     ):
         _add(found, "it", _inverse(_number(each[1]) * 1e-3))
     data = _DATA.search(line) if not is_of_first_batch(line) else None
-    data = None if data is not None and _NO_TIME.match(line, data.end()) else data
+    data = None if data is not None and (_NO_TIME.match(line, data.end()) or overlaps(line)) else data
     step = _STEP.search(line) if data is not None else None
     rest = _COMPUTE.search(line) if data is not None and step is None else None
     if data is not None and rest is not None and (data[2] == "ms") == (rest[2] == "ms"):

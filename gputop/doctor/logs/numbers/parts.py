@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Literal
 
+from gputop.tracking.printed.rates import overlaps
+
 PartKind = Literal["data", "waiting", "communication", "saving", "evaluation", "logging", "compute", "whole"]
 
 LINES_MIN = 5
@@ -45,7 +47,7 @@ _EXPRESSIONS: tuple[tuple[PartKind, str], ...] = (
     (
         "data",
         r"(?<![a-z])(?:get|ready|until_(?:batch|data)|data(?!/(?!time|wait|load))|input|fetch|load(?:er|ing)?|"
-        r"batch[_ ]?(?:get|gen|prep)|h2d|preproc|augment|decode|tokeniz|collate)",
+        r"batch[_ ]?(?:get|gen|prep)|h2d|preproc|augment|decode(?!r)|tokeniz|collate)",
     ),
     (
         "whole",
@@ -76,7 +78,10 @@ _NESTED = ("bwd_inner", "bwd_allreduce"), "bwd"
 
 
 def parts_of(text: str) -> dict[str, float]:
-    """Return the seconds of each part that a line prints, by its name in lower case; as printed if it names no unit."""
+    """Return the seconds of each part that a line prints, by its name in lower case; as printed if it names no unit.
+
+    Without data that is loaded beside the steps, or that a model decodes after it was encoded: nothing waits for it.
+    """
     timer = _OF_MEGATRON.match(text) if " ..." in text else None
     if timer is not None:
         return {timer[1]: float(timer[3]) * 1e-3} if _WITHIN_OTHERS.match(timer[1]) is None else {}
@@ -102,6 +107,8 @@ def parts_of(text: str) -> dict[str, float]:
         found = _of_whole_numbers(text)
     if found.keys() >= set(_OF_ESPNET) and found[_OF_ESPNET[0]] <= found[_OF_ESPNET[1]]:
         found["data_time"] = found.pop(_OF_ESPNET[0])
+    if overlaps(text) or any("encod" in name for name in found):
+        found = {name: seconds for name, seconds in found.items() if kind_of(name) != "data"}
     inner, outer = _NESTED
     if found.keys() >= set(inner):
         found.pop(outer, None)
