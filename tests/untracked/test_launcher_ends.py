@@ -158,9 +158,13 @@ def test_the_doctor_names_why_an_mpirun_failed(sampler: Sampler, tmp_path: Path)
             [program, "-c", "cat; exit 1", "mpirun"], stdin=subprocess.PIPE, stdout=out, stderr=out, text=True
         )
     eventually(lambda: (sampler.take(), sampler._host.own_launchers)[1], lambda found: process.pid in found)
+    ends = sampler._launcher_ends
+    assert ends is not None
+    assert process.pid in ends._alone, ends._alone
     process.communicate(RAISED)
     doctor = Doctor()
-    found = eventually(lambda: told(sampler, doctor, process.pid), bool)
+    # With what is known of it beside, in case that it never comes.
+    found, *_ = eventually(lambda: (told(sampler, doctor, process.pid), ends._alone, ends._ended), lambda seen: seen[0])
     assert found[0] == "The script failed with FileNotFoundError at train.py:6 (main)"
 
 
