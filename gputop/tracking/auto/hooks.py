@@ -21,7 +21,7 @@ from gputop.tracking.auto import garbage_collections
 from gputop.tracking.auto.backwards import Backwards
 from gputop.tracking.auto.loader_hooks import patch_loader
 from gputop.tracking.auto.losses import packed
-from gputop.tracking.auto.losses.reduction import divided_by, read, read_mean, rule, step_loss
+from gputop.tracking.auto.losses.reduction import divided_by, is_divided_by, read, read_mean, rule, step_loss
 from gputop.tracking.auto.losses.site import Site
 from gputop.tracking.auto.losses.sites import Sites
 from gputop.tracking.auto.losses.user_code import UserCode, accelerate_divides_by, columns_of, label
@@ -96,6 +96,7 @@ _NOT_COMPILED = (
         step_loss,
         rule,
         divided_by,
+        is_divided_by,
     ),
     *(accelerate_divides_by, packed.may_read, has_ended, columns_of, label, unseen, has_modes, mode_counts),
     *(sorted_leaves, sums_of, tensor_state, is_kept, may_read, keeps_parts, has_own_values, are_discarded),

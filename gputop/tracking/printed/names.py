@@ -22,13 +22,15 @@ MEASURED = re.compile(
     r"auc|auroc|dice|bleu|rouge\w?|iou|miou|map|mae|[nrw]?mse|reward|(?:episodic|episode|mean|avg|average|discounted)_?return|"
     rf"(?:score|rewards?)/mean|ep(?:isode|isodic)?_?(?:score|re[wt]|return|reward)s?(?:_?mean)?|(?:average|mean)epret|"
     rf"(?:reward|return|rew)s?_(?:mean|avg)|rew|psnr|ssim|wer|cer|nll|b?ce|xent|ctc|rnn-?t|transducer|supcon|nt_?xent|(?:language_?)?cross_?entropy(?:_?loss)?|elbo|bpb|bpc|fid|"
-    rf"objective|huber|recon(?:struction)?|info_?nce|contrastive|triplet|(?:smooth_?)?l1|charbonnier|chamfer|photometric|"
+    rf"objective|huber|recon(?:struction)?|info_?nce|contrastive|triplet|(?:smooth_?)?l1|"
+    rf"(?:recall|precision|ndcg|mrr|hit|hr)@\d{{1,4}}|charbonnier|chamfer|photometric|"
     rf"[sw]?mape|msle|rmsle|log_?cosh|pinball)\d*(?:_epoch|_step)?(?:{PERCENT})?)$",
     re.IGNORECASE,
 )
 ANY_MEASURED = re.compile(
     r"loss|acc|top|dice|ppl|perplexity|f1|au[cr]|bleu|rouge|iou|map|ms[es]|mae|mse|rew|return|ep_?ret|episode|\bep[\W_]{0,3}\d|psnr|ssim|[wc]er|nll|ce|xent|entropy|elbo|bp[bc]|ctc|rnn-?t|transducer|supcon|"
-    r"fid|objective|huber|recon|contrastive|triplet|\bl1|_l1|charbonnier|chamfer|photometric|cosh|pinball|msle|iters: ",
+    r"fid|ndcg|mrr|recall@|hit@|hr@|objective|"
+    r"huber|recon|contrastive|triplet|\bl1|_l1|charbonnier|chamfer|photometric|cosh|pinball|msle|iters: ",
     re.IGNORECASE,
 )
 _LISTED = re.compile(

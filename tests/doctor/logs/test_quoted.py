@@ -55,7 +55,15 @@ SAMPLE = f"--- sample ---\n{MISSING}then loss: nan, sorry\n--- end of sample ---
 
 def test_what_a_language_model_writes_between_two_marks_says_nothing() -> None:
     assert alarms(f"{STEPS}{SAMPLE}saving checkpoint\n") == []
+    at_step = SAMPLE.replace("sample ---\n", "sample at step 300 ---\n", 1).replace("--- end of sample ---", "---")
+    assert alarms(f"{STEPS}{at_step}saving checkpoint\n") == []
     assert [item.id for item in alarms(f"{STEPS}{SAMPLE.replace('--- end of sample ---', '')}")] == ["module_missing"]
+
+
+def test_code_that_begins_with_such_a_word_is_no_mark() -> None:
+    frames = FRAME.replace("return solve(x)", "outputs = self.model(")
+    text = f"Traceback (most recent call last):\n{frames}RuntimeError: CUDA out of memory.\n{'=' * 60}\nFailures:\n"
+    assert [item.id for item in alarms(f"{STEPS}{text}")] == ["oom"]
 
 
 GROUP = """\

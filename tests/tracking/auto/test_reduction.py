@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gputop.tracking.auto.losses.reduction import UNREAD, Reduced, _read, divided_by, read, read_mean, step_loss
+from gputop.tracking.auto.losses.reduction import UNREAD, Reduced, _read, divided_by, is_divided_by, read, read_mean, step_loss
 from gputop.tracking.auto.losses.site import ALIKE_STEPS, Site
 from gputop.tracking.auto.losses.sites import Sites
 from gputop.tracking.auto.losses.user_code import UserCode
@@ -178,9 +178,9 @@ ALIKE = [[2, 2]] * (ALIKE_STEPS + 2)
     ("before", "step", "reads"),
     [
         (ALIKE[:-1], [2, 2], 2),
-        (ALIKE, [2, 2], 1),
-        ([*ALIKE, [2]], [2, 2], 1),
-        (ALIKE, [2], 1),
+        (ALIKE, [2, 2], 0),
+        ([*ALIKE, [2]], [2, 2], 0),
+        (ALIKE, [2], 0),
         (ALIKE, [3, 3, 3], 3),
         (ALIKE, [4, 2, 4], 3),
         ([[2, 4], *ALIKE], [2, 2], 2),
@@ -188,7 +188,7 @@ ALIKE = [[2, 2]] * (ALIKE_STEPS + 2)
     ],
     ids=["too few", "alike", "after a short step", "short", "another number", "another first one", "differed", "differ now"],
 )
-def test_of_losses_that_are_always_reduced_alike_only_the_first_one_is_read(
+def test_of_losses_that_are_always_reduced_alike_no_graph_is_read(
     monkeypatch: pytest.MonkeyPatch, before: list[list[int]], step: list[int], reads: int
 ) -> None:
     read_now: list[Any] = []
@@ -207,6 +207,25 @@ def test_of_losses_that_are_always_reduced_alike_only_the_first_one_is_read(
         last = divided_by(parts) if len(parts) > 1 else last
         assert several.take([site]) == (expected,)
     assert len(read_now) == reads
+
+
+@pytest.mark.parametrize("number", [1, 2, 3.5])
+def test_by_which_number_a_mean_is_divided(number: float) -> None:
+    inputs, targets = batches([4])[0]
+    loss = mean(inputs, targets)
+    loss = loss / number if number != 1 else loss
+    assert is_divided_by(loss, read(loss).whole)
+    assert not is_divided_by(loss, number + 1)
+    assert not is_divided_by(loss, None)
+
+
+def test_a_divisor_that_cannot_be_read_at_once_is_none() -> None:
+    inputs, targets = batches([4])[0]
+    loss = mean(inputs, targets)
+    assert not is_divided_by(loss / torch.tensor(2.0, requires_grad=True), 2.0), "a learned one"
+    assert not is_divided_by(loss * 0.5, 2.0), "multiplied"
+    assert not is_divided_by(loss.sum(), 1.0), "another operation"
+    assert not is_divided_by(loss.detach(), 1.0), "no operation"
 
 
 @pytest.mark.parametrize("known", [True, False])

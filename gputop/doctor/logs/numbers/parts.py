@@ -84,7 +84,7 @@ def parts_of(text: str) -> dict[str, float]:
     """
     timer = _OF_MEGATRON.match(text) if " ..." in text else None
     if timer is not None:
-        return {timer[1]: float(timer[3]) * 1e-3} if _WITHIN_OTHERS.match(timer[1]) is None else {}
+        return {} if within_others(timer[1]) else {timer[1]: float(timer[3]) * 1e-3}
     heading = _HEADING.search(text)
     found: dict[str, float] = {}
     without: dict[str, float] = {}
@@ -113,6 +113,11 @@ def parts_of(text: str) -> dict[str, float]:
     if found.keys() >= set(inner):
         found.pop(outer, None)
     return found
+
+
+def within_others(name: str) -> bool:
+    """Return whether a timer of Megatron's holds others, or is part of another one."""
+    return _WITHIN_OTHERS.match(name) is not None
 
 
 def _are_times(without: Mapping[str, float]) -> bool:

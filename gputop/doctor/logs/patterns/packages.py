@@ -214,7 +214,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "cuda_mismatch",
         None,
         "does not match the version torch was compiled with",
-        r"Installed CUDA version (?P<found>[\d.]+) does not match the version torch was compiled with (?P<built>[\d.]+)",
+        r"Installed CUDA version (?P<found>[\d.]+) does not match the version torch was compiled with (?P<built>[\d.]+)"
+        r"(?![\d.]| but since the APIs are compatible)",
         "nvcc belongs to CUDA {found}, but torch was built with CUDA {built}",
         "A CUDA extension must be compiled with the version of CUDA that torch was built with.",
         "ls -d /usr/local/cuda-*; CUDA_HOME=/usr/local/cuda-{built} python train.py  # a toolkit of that version\n"

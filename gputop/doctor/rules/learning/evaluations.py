@@ -35,7 +35,7 @@ _SCORES = frozenset(
             "bleu",
             "rouge",
         ),
-        *("score", "precision", "recall", "exact", "em"),
+        *("score", "precision", "recall", "ndcg", "mrr", "hit", "hr", "exact", "em"),
     )
 )
 _KEPT = frozenset(("best", "max", "min", "highest", "lowest", "target", "baseline", "threshold", "last", "previous"))

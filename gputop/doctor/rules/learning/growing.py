@@ -46,6 +46,8 @@ a model that knows nothing would be better (our choice)."""
 RISING_MIN, RISING_PARTS, RISEN_AMONG, RISEN = 40, 4, 8, 1.5
 """Of so many losses in ``RISEN_AMONG`` parts, each of so many or more since the lowest is higher than the one before, and the
 last so many times it (our choice)."""
+STAYS_UP, NO_FALL = 1.8, 0.97
+"""Or the last so many times it, and none below this share of the one before: it has risen, and stays there (our choice)."""
 EXPLODED = 10.0
 FALLS_AGAIN = 0.7
 FALLS_STRETCHES = 4
@@ -170,7 +172,7 @@ J02 = Rule(
         f"{CREEPS:g} times the one before",
         f"that median is {BACK_AT_START:g} times the first (possible)",
         f"or of {RISEN_AMONG} parts of {RISING_MIN} or more losses, each of the {RISING_PARTS} or more since the lowest is "
-        f"higher than the one before, and the last {RISEN:g} times it (possible)",
+        f"higher than the one before, and the last {RISEN:g} times it, or {STAYS_UP:g} times and none falls (possible)",
         f"or, however few times the lowest it is, that median is the first or higher, and none of the newest losses is below "
         f"{BACK_AT_START:g} times the first, though the loss had been below {LEARNED:.0%} of it",
         f"or that median is {WORSE:g} times the first, and none of the newest losses is below the first, though the loss had "
@@ -221,8 +223,10 @@ def _rises_steadily(values: Sequence[float]) -> bool:
     if not parts or min(parts) <= 0:
         return False
     since = parts[parts.index(min(parts)) :]
-    rises = all(before < after for before, after in itertools.pairwise(since))
-    return len(since) >= RISING_PARTS and rises and since[-1] >= RISEN * since[0]
+    pairs = list(itertools.pairwise(since))
+    rises = all(before < after for before, after in pairs)
+    stays_up = since[-1] >= STAYS_UP * since[0] and all(after >= NO_FALL * before for before, after in pairs)
+    return len(since) >= RISING_PARTS and ((rises and since[-1] >= RISEN * since[0]) or stays_up)
 
 
 def _means_of(values: Sequence[float], number: int) -> list[float]:

@@ -83,7 +83,7 @@ def guesses(evidence: Evidence, group: RankGroup, rank: Rank, name: str, series:
     common = sorted(epochs.keys() & right.keys())
     if len(common) < EPOCHS_MIN:
         return None
-    number = epochs[common[-1]] - epochs[common[0]] + 1
+    number = max(epochs.values()) - min(epochs.values()) + 1  # the last line may name the best epoch
     if not EPOCHS_MIN <= number <= EPOCHS_MAX:
         return None
     losses = windows.at(series, set(common))

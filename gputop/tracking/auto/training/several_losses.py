@@ -1,8 +1,8 @@
 """The losses of a fast iteration that has several, or a scaled one: each is taken at its line, as on the full path.
 
 Iterations with a single loss skip this: finding the line takes longer than everything else on the fast path. A mean is read in
-fewer steps than other losses. Where all losses of a step have always been reduced alike, only the graph of the first one is
-read, as reading one takes as long as all else; steps that are measured in full read each.
+fewer steps than other losses. Where all losses of a step have always been reduced alike, only the number is read by which the
+first one is divided, as reading a graph takes as long as all else; steps that are measured in full read each.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from types import FrameType
 from typing import Any
 
 from gputop.tracking.auto.losses import values
-from gputop.tracking.auto.losses.reduction import UNREAD, Reduced, read_mean
+from gputop.tracking.auto.losses.reduction import UNREAD, Reduced, is_divided_by, read_mean
 from gputop.tracking.auto.losses.site import Site
 from gputop.tracking.auto.losses.sites import Sites
 from gputop.tracking.unseen import mode_counts, unseen
@@ -51,8 +51,13 @@ class Several:
         if value is None:
             return False
         read: Reduced | None = part
-        if part is UNREAD and site.count and site.parts[0] is site.usual:
-            read = site.usual
+        usual = site.usual
+        if (
+            part is UNREAD
+            and usual is not None
+            and (site.parts[0] is usual if site.count else is_divided_by(tensor, usual.whole))
+        ):
+            read = usual
         elif part is UNREAD and (site.accumulates or site.count):
             read = read_mean(tensor)
         if read is None or read.count is not None:

@@ -63,6 +63,15 @@ def test_a_table_that_names_its_percentages_in_the_heading(tmp_path: Path) -> No
     assert finding.title == "After 12 epochs, the model does no better than a guess among 65 classes"
 
 
+def test_a_last_line_that_names_the_best_epoch(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    rows = [
+        f"epoch {at:2d}  train loss 3.8{at % 5}  acc 2.1{at % 9}%   test loss 3.83 acc 2.17%   (7.3s)" for at in range(1, 21)
+    ]
+    log.write_text("\n".join([*rows, "best test acc 2.17% (epoch 1)"]) + "\n")
+    assert any(item.id == "J03" and "guess" in item.title for item in explain_logs([str(log)])[0])
+
+
 def test_it_takes_ten_epochs(tmp_path: Path) -> None:
     line = LINES["a line for each epoch"]
     assert judged(at(CHANCE, 1 / CLASSES), line, tmp_path, 9) is None

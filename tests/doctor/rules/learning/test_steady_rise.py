@@ -24,7 +24,7 @@ def rises(factor: float) -> Course:
         (rises(1.035), 40, True),
         (rises(1.035), 30, False),
         (rises(1.005), 60, False),
-        (lambda at: rises(1.035)(at) * (0.9 if at % 7 == 0 else 1.0), 40, False),
+        (lambda at: rises(1.035)(at) * (0.9 if at % 7 == 0 else 1.0), 40, True),
         (lambda at: rises(1.035)(at) if at < 38 else 3.02, 40, False),
     ],
     ids=["twice its lowest", "not yet", "a little", "with noise", "falls again"],
@@ -48,4 +48,20 @@ def test_a_loss_that_ends_above_that_of_a_new_model(best: float, now: float, fou
     course = [*middle, *(best + (now - best) * at / 40 + 0.9 * ((at * 7) % 5 - 2) / 2 for at in range(40))]
     course += [now + 0.4 * ((at * 7) % 5 - 2) / 2 for at in range(30)]
     log.write_text("\n".join(f"iter {at * 10}: loss {loss:.4f}, time 2712.96ms" for at, loss in enumerate(course)) + "\n")
+    assert ("J02" in {item.id for item in explain_logs([str(log)])[0]}) is found
+
+
+@pytest.mark.parametrize(
+    ("now", "found"),
+    [(8.0, True), (5.0, False)],
+    ids=["it stays at twice its lowest", "it stays a little above"],
+)
+def test_a_loss_that_has_risen_and_stays_up(now: float, found: bool, tmp_path: Path) -> None:
+    def course(at: int) -> float:
+        if at < 26:
+            return 11 - 0.27 * at
+        return min(now, 3.95 + 0.18 * max(0, at - 36)) + at % 3 / 100
+
+    log = tmp_path / "train.log"
+    log.write_text("".join(f"iter {100 * at}: loss {course(at):.4f}, time 1312.39ms, mfu 38.82%\n" for at in range(84)))
     assert ("J02" in {item.id for item in explain_logs([str(log)])[0]}) is found

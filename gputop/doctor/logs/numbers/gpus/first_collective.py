@@ -16,7 +16,13 @@ from gputop.doctor.logs.numbers.line import Line
 SPINS_PERCENT = 95
 WAITED_S = 300.0
 """A first step may compile or read for minutes (our choice)."""
-_READY = re.compile(r"NCCL INFO .{0,80}\bnranks (\d{1,5})\b.{0,200}Init COMPLETE")
+_READY = re.compile(
+    r"NCCL INFO .{0,80}\bnranks (\d{1,5})\b.{0,200}Init COMPLETE|"
+    r"\bAll distributed processes registered\. Starting with (\d{1,5}) processes"
+)
+"""NCCL's own word, and Lightning's."""
+_ELAPSED = re.compile(r"(?:(\d{1,3})-)?(?:(\d{1,2}):)?(\d{2}):(\d{2})")
+"""For how long a process runs, as ps prints it: its column ends where its heading does."""
 _USE = re.compile(r"MiB\s{0,3}\|\s{0,9}(\d{1,3})%")
 
 
@@ -30,20 +36,28 @@ class FirstCollective:
         self._at: float | None = None
         """When the last line before the table was written."""
         self._waited_s = 0.0
+        self._column = 0
+        """Where the heading of ps ends that says for how long processes run."""
         self._in_table = False
         self._busy: list[bool] = []
 
     def read(self, line: Line) -> None:
         """Take the next line."""
         text = line.text
-        ready = _READY.search(text) if "Init COMPLETE" in text else None
+        ready = _READY.search(text) if "Init COMPLETE" in text or "registered" in text else None
         if ready is not None:
-            self._ranks = int(ready[1])
+            self._ranks = int(ready[1] or ready[2])
         elif text.startswith(("|", "+")):
             self._read_table(text)
         elif self._ranks and is_progress(line.rest):
             self._ranks = 0
-        if line.at is not None and not self._in_table:
+        if "ELAPSED" in text:
+            self._column = text.index("ELAPSED") + len("ELAPSED")
+        elapsed = _ELAPSED.fullmatch(text[: self._column].rpartition(" ")[2]) if self._column else None
+        if elapsed is not None:
+            days, hours, minutes, seconds = (int(part or 0) for part in elapsed.groups())
+            self._waited_s = max(self._waited_s, ((24.0 * days + hours) * 60.0 + minutes) * 60.0 + seconds)
+        elif line.at is not None and not self._in_table:
             self._waited_s = line.at - self._at if self._ranks and self._at is not None else 0.0
             self._at = line.at
 

@@ -22,7 +22,7 @@ SERIES_MAX, KEPT = 256, 10_000
 _WORDS = ("mem", "rss", "ram", "cuda", "alloc", "reserved", "used")
 _MEMORY = re.compile(
     r"(?i)(?<![A-Za-z_/])(?P<name>(?:(?:max|peak) )?(?:[\w/]{0,40}?(?:mem(?:ory)?|rss|vram)[\w/]{0,20}|ram|cuda|"
-    r"mem\w{0,12}alloc\w{0,10}|allocated|reserved|(?:host|ram|memory|system)\W{1,2}used)"
+    r"mem\w{0,12}alloc\w{0,10}|alloc(?:ated)?|reserved|resv|(?:host|ram|memory|system)\W{1,2}used)"
     r"(?: ?\([^()]{0,30}\))?"
     r"(?: used| usage| allocated| reserved| wariate| yoyaku| en uso| belegt| utilis[ée]e?| kullan[ıi]lan)?)"
     r"[\"']?[ :=]{1,4}(?P<value>\d{1,7}(?:\.\d{1,6})?) ?(?P<unit>[KMGT](?:i?B?|o)\b)?(?![\w.]|:\d)"

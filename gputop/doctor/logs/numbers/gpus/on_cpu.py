@@ -20,6 +20,7 @@ _ON_CPU = re.compile(
     rf"(?i)(?<![a-z_.])(?:{_DEVICE})[\"']?(?:\s?[:=]\s?|\s)(?:torch\.)?(?:device\()?(?:type=)?[\"']?cpu\b(?![:.]\d)"
     r"|\busing cpu device\b"  # Stable-Baselines3
     r"|\b(?:train(?:ing|s)?|running|runs|falling back) (?:on|to) (?:the )?cpu\b"
+    r"|\b(?:resnet|vit|bert|gpt|llama|net|model|unet|cnn|lstm|mlp)\w{0,12} on cpu\b"
     r"|\btorch-\S{1,20}\+cu\d{2,4} CPU \("  # Ultralytics, with a torch that supports CUDA
     r"|\b(?:enabled|'cuda'), but CUDA is not available"  # torch's GradScaler and autocast, which the script asked for
     r"|\b(?:cuda|gpu)(?:[ ._]is)?[ ._]available(?:\(\))?[\"']?\s?(?:[:=]|->)\s?False\b"
@@ -30,6 +31,7 @@ _GPUS = re.compile(
     r"(?i)(?:--gres=|--gpus?(?:-per-node|-per-task)?=|gres/)(?:gpu[:=])?(?:[a-z][\w-]{1,12}:)?(\d{1,2})\b"
     r"|(?<![\w.])([1-9]\d?) ?x? ?NVIDIA|(?<![a-z])GPUs? (?:assigned|allocated|requested|asignadas|attribués?|zugewiesen|"
     r"assegnate|przydzielone|atribuídas)\b[^:=|]{0,40}[:=] ?([1-9]\d?)\b(?! ?[%MG.])"
+    r"|'GPU': ([1-9]\d?)\.0"  # Ray's resources
 )
 _OF_ANOTHER = re.compile(
     r"(?i)\b(?:offload|ema|generator|buffer|storage|encoder|actors?|workers?|checkpoint|ckpt|index|policy|data|eval|val|test|"
@@ -79,7 +81,7 @@ class OnCpu:
             self._named += _NAMED.match(text) is not None
             gpus = _GPUS.search(text)
             if gpus is not None:
-                number = int(gpus[1] or gpus[2] or gpus[3])
+                number = int(next(group for group in gpus.groups() if group is not None))
                 self._is_without = self._is_without or number == 0
                 self._gpus = max(self._gpus, number)
             if ("gpu" in lower or "cuda" in lower or "vram" in lower) and (memory := _MEMORY.search(text)) is not None:

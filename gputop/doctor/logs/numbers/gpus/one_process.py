@@ -32,11 +32,13 @@ WORDS_OF_ONE = (
     "nproc",
 )
 ALONE = re.compile(
-    r"(?i)\bsingle process on 1 (?:GPU|device)|\bnot using distributed mode\b|"
+    r"(?i)\bsingle process on 1 (?:GPU|device)|\bRunning with a single process\b|\bnot using distributed mode\b|"
     r"\bdistributed environment: (?:NO|DistributedType\.NO)\b|"
     r"\b(?:process|processo|proceso|processus|prozess|rank|rang|rango|s[ıi]ra|proces)\W{1,3}0 ?(?:/|of|de|von|sur|z|din) ?1\b|"
     r"\bworld[_ ]size\W{1,4}1\b|\bnum(?:ber)?(?: of)? processes\W{1,3}1\b|\bdistributed(?: training)?(?: ?= ?|: )False\b"
 )
+_SAID_ONCE = re.compile(r"(?i)\bRunning with a single process\b|\bnot using distributed mode\b")
+"""What a process says once, when it starts."""
 _LISTED = re.compile(r"^GPU (?P<number>\d{1,3}): \S.{0,80}\(UUID: ")
 _ROW = re.compile(
     r"^\|?\s{0,6}\[?(?P<number>\d{1,2})\]?\s.{0,60}?(?P<percent>\d{1,3}) ?%"
@@ -63,6 +65,9 @@ class OneProcess:
         """The utilization of each GPU in percent, and the share of its memory in use."""
         self._steps: Counter[str] = Counter()
         """How many lines with such words name each step."""
+        self._starts = 0
+        """How many processes have said that they are alone before the first of them printed a loss."""
+        self._trains = False
         self._several = self._is_masked = False
         """Whether the log speaks of several processes, and whether someone chose the GPUs of a process."""
         self._varies = False
@@ -77,9 +82,11 @@ class OneProcess:
         text, lower = line.text, line.lower
         self._is_masked = self._is_masked or "cuda_visible_devices" in lower
         self._varies = self._varies or _VARIES.search(text) is not None
+        self._trains = self._trains or "loss" in lower
         if any(word in lower for word in WORDS_OF_ONE):
             self._several = self._several or _SEVERAL.search(text) is not None
             if ALONE.search(text) is not None:
+                self._starts += not self._trains and _SAID_ONCE.search(text) is not None
                 self._read_step(text)
                 self._alone.setdefault(None if line.speaker is None else line.speaker.rank, line.printed.strip())
         if "cuda:" in lower and line.speaker is not None and line.speaker.rank is not None:
@@ -109,6 +116,8 @@ class OneProcess:
         tasks = [rank for rank in self._alone if rank is not None]
         if len(tasks) > 1 and set(tasks) == set(range(len(tasks))):
             return (_of_tasks(len(tasks), next(iter(self._alone.values())), self._varies),)
+        if self._starts > 1:
+            return (_of_tasks(self._starts, next(iter(self._alone.values())), self._varies),)
         again = min((number for _, number in self._steps.most_common(STEPS_MIN)), default=0)
         if len(self._steps) >= STEPS_MIN and again > 1:
             return (_of_tasks(again, next(iter(self._alone.values())), self._varies),)

@@ -1,6 +1,7 @@
 """The parts of a step of every rank in one place: rows of a table with one for each rank, or several numbers in a line. Pure.
 
-"│ 5 │ 1.291 │ 0.123 │" below "rank │ data │ forward", and "data 1.1 1.3 1.2 | fwd 142 140 217".
+"│ 5 │ 1.291 │ 0.123 │" below "rank │ data │ forward", and "data 1.1 1.3 1.2 | fwd 142 140 217". Or a list for each part, as
+Megatron prints them: "forward-compute:", and "rank  0: 441.05" and so on below.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Sequence
 
 from gputop.doctor.findings.finding import Finding
 from gputop.doctor.logs.numbers.line import Line
-from gputop.doctor.logs.numbers.parts import LINES_MIN, kind_of
+from gputop.doctor.logs.numbers.parts import LINES_MIN, kind_of, within_others
 from gputop.doctor.logs.numbers.ranks.one_is_late import one_is_late
 from gputop.doctor.logs.numbers.ranks.uneven_work import uneven_work
 from gputop.doctor.logs.numbers.setting import Setting
@@ -22,6 +23,8 @@ _OF_RANKS = frozenset(("rank", "gpu", "global rank"))
 _GAP = re.compile(r"\s{0,9}[|│┃┆]\s{0,9}|\t|\s{2,}")
 _RANK = re.compile(r"(?i)^(?:(?:global |local )?rank|r|gpu)[ _:#]?(\d{1,4})$|^(\d{1,4})$")
 _NUMBER = re.compile(r"^(\d{1,6}(?:\.\d{1,6})?) ?(m?s)?$")
+_PART = re.compile(r"\s{1,8}([a-z][\w-]{2,60}):")
+_OF_RANK = re.compile(r"\s{1,12}rank {1,4}(\d{1,5}): (\d{1,9}\.\d{1,4})")
 _MEANS = re.compile(r"(?i)\b(?:means?|avg|averages?|averaged) (?:over|of)\b|\bper[- ]rank (?:means?|averages?)\b")
 _EACH = re.compile(
     r"(?<![\w.])([A-Za-z][\w+/-]{0,30}):?[ =\[]{1,3}(\d{1,6}(?:\.\d{1,4})?(?:[ ,]{1,2}\d{1,6}(?:\.\d{1,4})?){1,255})"
@@ -36,6 +39,10 @@ class RankTables:
         """Start before the first table."""
         self._columns: list[str] = []
         """The names of the columns of the table that is read."""
+        self._lists = False
+        """Whether there are lists of ranks below the parts."""
+        self._part = ""
+        """The part of a step whose list is read."""
         self._place = 0
         """That of the ranks."""
         self._ranks: dict[str, dict[str, list[float]]] = {}
@@ -47,6 +54,12 @@ class RankTables:
         text = line.text
         self._setting = line.setting
         self._are_means = self._are_means or _MEANS.search(text) is not None
+        if self._part and (listed := _OF_RANK.fullmatch(text.rstrip())) is not None:
+            self._keep(listed[1], self._part, float(listed[2]))
+            self._are_means = self._lists = True  # over the steps since the last report
+            return
+        part = _PART.fullmatch(text.rstrip())
+        self._part = part[1] if part is not None and kind_of(part[1]) is not None and not within_others(part[1]) else ""
         if "rank" in line.lower and (heading := _heading(text)) is not None:
             self._columns = heading
             self._place = next(place for place, name in enumerate(heading) if name in _OF_RANKS)
@@ -62,7 +75,7 @@ class RankTables:
             return ()
         if {int(rank) for rank in self._ranks} != set(range(len(self._ranks))):
             return ()
-        least = MEANS_MIN if self._are_means and self._columns else LINES_MIN
+        least = MEANS_MIN if self._are_means and (self._columns or self._lists) else LINES_MIN
         found = one_is_late(self._ranks, "rank", "", least) or uneven_work(self._ranks)
         return () if found is None else (found,)
 

@@ -32,6 +32,22 @@ def test_gpus_that_spin_long_after_nccl_is_ready(tmp_path: Path) -> None:
     assert finding.evidence[1].text == "47m39s later, 2 GPUs are at 95% or more"
 
 
+def test_processes_that_have_run_for_long_by_ps(tmp_path: Path) -> None:
+    ready = "All distributed processes registered. Starting with 2 processes"
+    ps = [
+        "    PID                  STARTED     ELAPSED     TIME CMD",
+        "   9411 Thu Nov 14 21:58:31 2024       48:32 00:48:40 python -u train.py",
+        "   9502 Thu Nov 14 21:58:39 2024    02:48:24 00:48:27 python -u train.py",
+    ]
+    finding = found(tmp_path, [ready, *log()[4:], *ps], "G02")
+    assert finding is not None
+    assert finding.evidence[1].text == "2h48m later, 2 GPUs are at 95% or more"
+    assert found(tmp_path, [ready, *log()[4:], *ps[1:]], "G02") is None, "no heading"
+    assert (
+        found(tmp_path, [ready, *log()[4:], *(line.replace("48:", "00:").replace("02:", "00:") for line in ps)], "G02") is None
+    )
+
+
 def test_a_training_that_goes_on_or_has_just_begun(tmp_path: Path) -> None:
     assert found(tmp_path, log(table_at="19:46:01"), "G02") is None, "soon after"
     assert found(tmp_path, log(percent=40), "G02") is None, "not busy"

@@ -22,6 +22,7 @@ GROWS: Callable[[int], float] = lambda at: 10.0 + at  # noqa: E731
     [
         ("cuda {:.1f}G", "memory of the GPU"),
         ("gpumem {:.2f} reserved 12.0", "memory of the GPU"),
+        ("alloc {:6.2f} GiB  resv 12.00 GiB", "memory of the GPU"),
         ("rss(with workers) {:.1f}G", "memory of the host"),
         ("host: used {:.0f} GB, free 189 GB", "memory of the host"),
         ("mem {:.1f}GiB", "memory"),

@@ -19,6 +19,7 @@ UNUSED = [f"{line}  mem GPU 0 MiB" for line in STEPS]
         "in Spanish": ["GPUs asignadas por el planificador: 2", "Dispositivo: cpu", *STEPS],
         "in German": ["2 x NVIDIA A100", "Gerät: cpu", *STEPS],
         "an object": ["GPU 0: NVIDIA A40 (UUID: GPU-1)", "args: device=device(type='cpu')", *STEPS],
+        "Ray and Flower": ["resources: {'CPU': 32.0, 'GPU': 2.0}", "[client 8] resnet18 on cpu | loss 1.9", *STEPS],
         "CUDA": ["srun --gpus-per-node=4 python train.py", "cuda available: False", *STEPS],
         "Ultralytics": ["Ultralytics 8.3.40 Python-3.11.9 torch-2.5.1+cu124 CPU (AMD EPYC 7543)", *STEPS],
         "a scaler": ["UserWarning: torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.", *STEPS],

@@ -110,6 +110,15 @@ def test_ranks_that_horovod_starts_on_one_gpu(tmp_path: Path) -> None:
     assert found(tmp_path, [line.format(rank=rank, gpu=rank) for rank in range(4)] + turns, "A07") is None
 
 
+def test_processes_that_say_at_the_start_that_they_are_alone(tmp_path: Path) -> None:
+    said = "2024-09-02,16:40:13 | INFO | Running with a single process. Device cuda:0."
+    finding = found(tmp_path, [said, said, said, *TRAINS], "A18")
+    assert finding is not None
+    assert finding.title == "3 processes train 3 models: each says that it is alone"
+    assert found(tmp_path, [said, *TRAINS, said, *TRAINS], "A18") is None, "started twice"
+    assert found(tmp_path, [said, *TRAINS], "A18") is None
+
+
 def test_tasks_without_a_number_that_are_each_alone(tmp_path: Path) -> None:
     line = "2024-10-08 19:04:1{task} [proceso 0 de 1] época 1 paso {step}/37686  pérdida 9.{task}"
     lines = [line.format(task=task, step=step) for step in (200, 400, 600, 800) for task in range(4)]

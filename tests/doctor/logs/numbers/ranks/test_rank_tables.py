@@ -43,3 +43,29 @@ def test_several_numbers_in_a_line(between: str, tmp_path: Path) -> None:
     assert found(tmp_path, late[:3], "F02") is None
     apart = [LINE.format(at=at, work="142 140 219 139", wait="8 8 9 7") for at in range(10, 20)]
     assert found(tmp_path, apart, "F02") is None, "nobody waits for it"
+
+
+def test_a_list_of_ranks_for_each_part(tmp_path: Path) -> None:
+    def report(slow: float) -> list[str]:
+        parts = {
+            "forward-backward": 2378.0,
+            "forward-compute": 441.0,
+            "backward-compute": 861.0,
+            "all-grads-sync": 1124.0 if slow > 900 else 60.0,
+        }
+        own = parts | {"backward-compute": slow, "all-grads-sync": 60.0}
+        lists = [
+            [f"  {name}:", *(f"     rank  {rank}: {(own if rank == 2 else parts)[name]:.2f}" for rank in range(4))]
+            for name in parts
+        ]
+        return [
+            " [2024-12-05 14:21:04] iteration       10/   50000 | lm loss: 9.8E+00 |",
+            "times across ranks (ms):",
+            *(line for part in lists for line in part),
+        ]
+
+    finding = found(tmp_path, 3 * report(1964.0), "F02")
+    assert finding is not None
+    assert finding.title == "Rank 2 computes longer, and the others wait for rank 2"
+    assert found(tmp_path, 3 * report(861.0), "F02") is None
+    assert found(tmp_path, report(1964.0), "F02") is None, "once"
