@@ -52,11 +52,12 @@ def timed_call(torch: Any, cls: Any, fast: FastPath) -> Any:
     tracing = getattr(torch.compiler, "is_dynamo_compiling", torch.compiler.is_compiling)
     grad_enabled = torch.is_grad_enabled
     module = torch.nn.Module
-    is_module_s = own is None and next(base for base in cls.__mro__[1:] if "__call__" in base.__dict__) is module
+    # Whether nothing is, or will ever be, between the class and torch's own call.
+    inherits = own is None and cls.__mro__[1] is module
 
     def call_module(self: Any, /, *args: Any, **kwargs: Any) -> Any:
-        if is_module_s and type(self) is cls and not tracing() and fast.mode == "fast" and self.training and grad_enabled():
-            return module.__call__(self, *args, **kwargs)  # as below, in fewer steps: looked up, because torch.fx replaces it
+        if inherits and type(self) is cls and not tracing() and fast.mode == "fast" and self.training and grad_enabled():
+            return module.__call__(self, *args, **kwargs)  # as below, in fewer steps; torch.fx may replace it
         if own is None:
             onward = super(cls, self).__call__
         elif isinstance(own, FunctionType):
