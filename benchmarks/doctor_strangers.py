@@ -2,8 +2,8 @@
 
 Run: ``python benchmarks/doctor_strangers.py [--logs] [--scenes] [--live] [--hardware] [--sets SET ...] [--how HOW ...]
 [--only NAME ...] [--verdicts FILE] [--json FILE] [--page]``. Without --live it takes a minute: logs and simulated machines.
---live runs real programs on virtual GPUs, attached and under ``gputop run``, for up to two minutes each way; if others train
-on the machine, run it in its own PID namespace, as doctor_accuracy.py describes. --hardware runs the programs that need a real
+--live runs real programs on virtual GPUs, attached and under ``gputop run``, for up to two minutes each way, in a PID namespace
+of its own where the machine makes one: gputop sees nothing else that runs there. --hardware runs the programs that need a real
 GPU, on this machine's first one. ``--verdicts FILE`` keeps each program's verdict in a file, and does not run programs whose
 verdicts it holds: so hours of programs are measured in parts. ``--page`` writes docs/doctor-accuracy.md from the figures, and
 keeps those of parts that did not run. Cases that are set aside (the package ``set_aside`` says who may read them) are counted
@@ -25,6 +25,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from _apart import go_apart
 from _ending import ended_by_signals
 from _page import put
 from _strangers import ANSWERS, FOLDERS, ROOT, Answer, Case, Half
@@ -55,6 +56,8 @@ class Row:
 def main() -> int:
     """Measure what was requested, print it, and return 1 for a wrong verdict or a false alarm."""
     args = _arguments()
+    if args.live and not args.hardware:  # the driver names processes as they are outside
+        go_apart()
     everything = not (args.logs or args.scenes or args.live or args.hardware)
     named: tuple[Half, ...] = ("first", "open", "set aside") if args.name_set_aside else ("first", "open")
     rows: list[Row] = []
