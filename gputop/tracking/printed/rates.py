@@ -10,7 +10,11 @@ from __future__ import annotations
 import re
 
 _N = r"(\d{1,3}(?:,\d{3}){1,5}(?:\.\d{1,25})?|\d{1,25}(?:\.\d{1,25})?(?:e[+-]?\d{1,3})?)"
-_UNIT = r"(it|iters?|iterations?|steps?|batch(?:es)?|tok|tokens?|samples?|sequences?|imgs?|images?|examples?|sentences?)"
+_UNIT = (
+    r"(it|iters?|iterations?|steps?|batch(?:es)?|tok|tokens?|samples?|sequences?|imgs?|images?|ex|examples?|sentences?|"
+    r"win|windows?|utts?|utterances?|clips?|frames?|graphs?|patches|tiles|docs?|pairs|crops|rows|records|mols?|molecules|"
+    r"volumes?|scenes?)"
+)
 _SECOND = r"s(?:ec(?:ond)?)?\b"
 _PER_S = re.compile(rf"(?i)(?<![\w.,]){_N} ?([KM])? ?{_UNIT} ?(?:/|per |p) ?{_SECOND}(?!\s{{0,9}}[:=]\s{{0,9}}\d)")
 _NAMED_BEFORE = re.compile(r"(?:^|[\s|,;(\[])[A-Za-z][\w/@-]{0,30}[ :=]{1,3}$")
@@ -35,10 +39,17 @@ _MS_NAMES = (
     r"\bdt|(?<!data )(?<!load )\btime|elapsed time per iteration \(ms\)|\bms per (?:batch|step|iter)|\bms/(?:batch|step)"
 )
 _MS = re.compile(rf"(?i)(?:{_MS_NAMES})\s{{0,20}}[:=]?\s{{0,20}}{_N}(?: ?ms\b|(?= ?[|,]|$))")
+_STEP_MS = re.compile(rf"(?i)(?<![a-z])(?:step|iter(?:ation)?|batch)(?:_time)?_ms[\"']?\s{{0,3}}[:=]\s{{0,3}}{_N}")
 _LONE_MS = re.compile(rf"\|\s{{0,9}}{_N} ?ms\s{{0,9}}(?=\||$)")
 """A cell between bars that holds nothing but milliseconds, as llm.c prints them."""
 _MS_UNIT = re.compile(r"(?i)\d ?ms\b|\(ms\)|\bms[ /]")
-_NAMES = {"tok": "tokens", "img": "images", "ima": "images", **dict.fromkeys(("sam", "seq", "exa", "sen"), "samples")}
+_NAMES = {
+    "tok": "tokens",
+    "img": "images",
+    "ima": "images",
+    **dict.fromkeys(("ite", "it", "ste", "bat"), "it"),
+}
+"""By the first letters of a unit; all others are those of samples."""
 _FACTORS = {"": 1.0, "k": 1e3, "m": 1e6}
 
 _NO_TIME = re.compile(r" ?(?:[KMGT]i?B\b|\((?!\d))")
@@ -77,6 +88,11 @@ _EPOCH = re.compile(
 )
 _EPOCH_TOOK = re.compile(rf"(?i)(?<![\w/.])(?:time|took|duration)[\s:=]{{1,4}}{_CLOCK}")
 """A line about a whole epoch, with its loss and then how long it took: "epoch 1 train_loss 0.7 time 41.3s"."""
+_LONE_S = re.compile(r"(?<=[\s(\[|])(\d{1,6}(?:\.\d{1,3})?) ?s(?:ec(?:onds?)?)?(?=[\s)\],|]|$)")
+_COUNTED = re.compile(r"(?i)epochs?\W{0,4}\d{1,9}(?:\s?/\s?\d{1,9})?")
+_OF_BATCH = re.compile(r"\d\s?/\s?\d")
+_NAMED_BEFORE_IT = re.compile(r"[A-Za-z][:=]?\s{0,4}$|[:=]\s{0,4}$")
+"""A line about a whole epoch may end with nothing but the seconds: "epoch 1 loss 0.7 96.8s"."""
 _GOES_ON = re.compile(
     r"(?i),\d{3}|e[+-]?\d|(?<![a-z])[ ,]?\d|(?<=h)\s?\d|(?<=min)\s?\d|(?<=hours)\s?\d|\.\d|"
     r"\s?days?\b|\s?(?:h|hours?|min|minutes?|m)\b|\s?[ap]m\b"
@@ -123,9 +139,7 @@ def paces(line: str) -> dict[str, float]:
         _add(found, "it", _inverse(_number(slow[1]) * (1e-3 if slow[2].lower() == "ms" else 1.0)))
     elif named is not None:
         _add(found, "it", _inverse(_number(named[1])))
-    elif (
-        "it_per_sec" not in found and _MS_UNIT.search(line) and (each := _MS.search(line) or _only(_LONE_MS, line)) is not None
-    ):
+    elif "it_per_sec" not in found and (each := _milliseconds(line)) is not None:
         _add(found, "it", _inverse(_number(each[1]) * 1e-3))
     data = _DATA.search(line) if not is_of_first_batch(line) else None
     data = None if data is not None and (_NO_TIME.match(line, data.end()) or overlaps(line)) else data
@@ -137,6 +151,14 @@ def paces(line: str) -> dict[str, float]:
         found[DATA_TIME], found[STEP_TIME] = float(data[1]), float(step[1])
         if "it_per_sec" not in found:
             _add(found, "it", _inverse(float(step[1]) * (1e-3 if step[2] == "ms" else 1.0)))
+    return found
+
+
+def _milliseconds(line: str) -> re.Match[str] | None:
+    """Return what says how many milliseconds a step took."""
+    found = _STEP_MS.search(line)
+    if found is None and _MS_UNIT.search(line):
+        found = _MS.search(line) or _only(_LONE_MS, line)
     return found
 
 
@@ -174,10 +196,22 @@ def whole_times(line: str) -> dict[str, float]:
     ):
         hours, minutes, seconds, number, unit = took.groups()
         found[EPOCH_S] = _seconds(hours, minutes, seconds, number, unit)
+    if not found and loss >= 0 and _EPOCH.match(line) and (alone := _alone(line, loss)) is not None:
+        found[EPOCH_S] = alone
     if not found and (both := _BOTH.search(line)) is not None:
         found[TRAINING_S] = float(both[1]) * _UNITS[both[2].lower()]
         found[EVALUATION_S] = float(both[3]) * _UNITS[both[4].lower()]
     return found
+
+
+def _alone(line: str, after: int) -> float | None:
+    """Return the only time without a name in a line, in seconds, if it stands behind ``after``; else None."""
+    times = list(_LONE_S.finditer(line))
+    if _OF_BATCH.search(_COUNTED.sub("", line[:after])) is not None:
+        return None
+    if len(times) != 1 or times[0].start() < after or _NAMED_BEFORE_IT.search(line, 0, times[0].start()) is not None:
+        return None
+    return float(times[0][1])
 
 
 def _seconds(hours: str | None, minutes: str, seconds: str, number: str | None, unit: str | None) -> float:
@@ -188,7 +222,7 @@ def _seconds(hours: str | None, minutes: str, seconds: str, number: str | None, 
 
 
 def _add(found: dict[str, float], unit: str, value: float) -> None:
-    name = f"{_NAMES.get(unit[:3].lower(), 'it')}_per_sec"
+    name = f"{_NAMES.get(unit[:3].lower(), 'samples')}_per_sec"
     if value > 0:
         found.setdefault(name, value)
 

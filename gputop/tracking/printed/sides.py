@@ -7,8 +7,9 @@ loss 0.9"), or shorten the sides ("tr_loss", "va_loss"). An evaluation's loss, t
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
-from gputop.tracking.printed.names import NUMBER
+from gputop.tracking.printed.names import NUMBER, is_measured
 
 _TRAIN = r"(?:train(?:ing)?|trn|tr)"
 _EVALUATION = r"(?:val(?:id(?:ation)?)?|vld|vl|va|eval(?:uation)?|test(?:ing)?|dev)"
@@ -63,6 +64,7 @@ _HEAD = re.compile(
     re.IGNORECASE,
 )
 """A side's name before its values, which are named."""
+_SIDED = re.compile(r"(val|valid|validation|eval|evaluation|test|dev)_")
 _SOME = re.compile(rf"{_TRAIN}|{_EVALUATION}|out|in[- _]sample", re.IGNORECASE)
 _CHARACTERS = 600
 """Lines with both sides are short."""
@@ -89,6 +91,21 @@ def each_named(line: str) -> str:
     if len(_ANY_MEASURE.findall(line)) == 1:  # with several, nobody can know which one the evaluation has
         line = _THEN.sub(_then, line)
     return line
+
+
+def with_its_scores(metrics: Mapping[str, float]) -> Mapping[str, float]:
+    """Return what a line says, whose losses are all those of one evaluation, with the scores behind them as its own, too:
+    "epoch 3 val loss 0.9 acc 0.8"."""
+    sides = [_SIDED.match(name) for name in metrics if "loss" in name]
+    first = sides[0] if sides else None
+    if first is None or any(side is None or side[1] != first[1] for side in sides):
+        return metrics
+    before, found = True, dict[str, float]()
+    for name, value in metrics.items():
+        before = before and name != first.string
+        own = before or _SIDED.match(name) or "train" in name or not is_measured(name)
+        found[name if own else f"{first[1]}_{name}"] = value
+    return found
 
 
 def sections(line: str) -> list[tuple[int, str | None]]:

@@ -20,6 +20,7 @@ from gputop.tracking.printed.languages import in_english
 from gputop.tracking.printed.lines import LINE_CHARACTERS, parse
 from gputop.tracking.printed.names import EVALUATION, Printed, is_evaluation, is_measured
 from gputop.tracking.printed.own_lines import OwnLines
+from gputop.tracking.printed.sides import with_its_scores
 from gputop.tracking.printed.stages import stage_of
 from gputop.tracking.printed.tables import Tables
 from gputop.tracking.printed.trainer import bar_of, is_of_trainer
@@ -120,6 +121,8 @@ class Transcript:
         self._stage = stage_of(plain) or self._stage
         printed = self._tables.read(plain)
         if printed is None and (parsed := parse(plain)) is not None:
+            if self._last is not None:  # else the line counts as one of the training
+                parsed = replace(parsed, metrics=with_its_scores(parsed.metrics))
             parsed = self._headings.below(plain, parsed)
             for line, each in self._own.believed(plain, parsed):
                 yield from self._values(line, each)

@@ -126,3 +126,13 @@ def test_steps_with_separators(line: str, step: int, steps: int | None) -> None:
     said = parse(line)
     assert said is not None
     assert (said.step, said.steps) == (step, steps)
+
+
+def test_a_score_behind_the_loss_of_an_evaluation_is_its_own() -> None:
+    transcript = Transcript()
+    lines = "epoch 1 [10/210] loss=1.66\nepoch 1 valid loss=1.61 accuracy=0.2\nepoch 2 acc 0.3 val_loss 1.5\n"
+    lines += "val_loss 1 loss 2 acc 0.5\n"
+    found = [metrics for _, metrics in transcript.feed(lines.encode())]
+    assert found[1] == {"valid_loss": 1.61, "valid_accuracy": 0.2, "epoch": 1.0}
+    assert "acc" in found[2], "it stands before"
+    assert "acc" in found[3], "beside a loss of the training"

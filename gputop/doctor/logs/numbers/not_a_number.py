@@ -57,7 +57,7 @@ class NotANumber:
             if value.lower() == "nan":
                 values.nan += 1
             elif has_nan and "." in value and values.finite >= FINITE_MIN:
-                self._finite_beside = True
+                self._finite_beside = self._finite_beside or float(value) != 0.0  # a score of a ruined model is 0
             else:
                 values.finite, values.nan, values.last = values.finite + 1, 0, line.printed.strip()
 

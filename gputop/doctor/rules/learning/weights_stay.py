@@ -125,6 +125,7 @@ def _flat(evidence: Evidence, group: RankGroup, rank: Rank, name: str) -> tuple[
 
 
 def warms_up(evidence: Evidence, group: RankGroup, rank: Rank) -> bool:
-    """Return whether the learning rate still rises: steps that are too small now are not later."""
+    """Return whether the learning rate still rises, by its newest quarter: steps that are too small now are not later."""
     rates = evidence.series(group.run_id, rank.rank, "lr").values
-    return bool(rates) and rates[-1] > rates[0]
+    newest = rates[len(rates) * 3 // 4 :]
+    return bool(rates) and rates[-1] > (newest[0] if len(newest) > 1 else rates[0])

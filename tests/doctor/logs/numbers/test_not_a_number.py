@@ -24,6 +24,16 @@ def test_a_number_without_a_known_name_becomes_nan(head: str, good: int, tmp_pat
     assert finding.confidence == "likely"
 
 
+def test_a_score_of_a_ruined_model_is_zero(tmp_path: Path) -> None:
+    texts = [
+        f"epoch {at:02d}/80  train {0.9 / at if at < 9 else float('nan'):.4f}  val {1.0 / at if at < 9 else float('nan'):.4f}  "
+        f"dice {0.4 + at / 100 if at < 9 else 0.0:.4f}  lr 0.003  96.8s"
+        for at in range(1, 20)
+    ]
+    assert found(tmp_path, texts, "J01") is not None
+    assert found(tmp_path, [line.replace("dice 0.0000", "dice 0.5000") for line in texts], "J01") is None
+
+
 @pytest.mark.parametrize(
     "texts",
     [

@@ -160,6 +160,24 @@ def test_what_the_run_does_stands_before_a_remark_that_is_as_certain(tmp_path: P
     assert [item.id for item in explain_logs([str(log)])[0]] == ["J03", "A12"]
 
 
+@pytest.mark.parametrize(("rises_until", "found"), [(0.02, True), (0.5, True), (1.0, False)])
+def test_a_rate_that_no_longer_rises_excuses_nothing(rises_until: float, found: bool, tmp_path: Path) -> None:
+    log, rng = tmp_path / "train.log", random.Random(5)
+    lines = []
+    for step in range(1, 1561):
+        rate = 1e-3 * min(1.0, step / 1560 / rises_until)
+        if step % 10 == 0:
+            lines.append(
+                f"[13:01:01] epoch {1 + step // 210} [{step % 210}/210] loss={1.609 + rng.gauss(0, 0.004):.4f} lr={rate:.2e}"
+            )
+        if step % 210 == 0:
+            valid, right = 1.61 + rng.gauss(0, 0.001), 0.2 + rng.gauss(0, 0.002)
+            lines.append(f"[13:01:13] epoch {step // 210} valid loss={valid:.4f} accuracy={right:.3f}")
+    log.write_text("\n".join(lines) + "\n")
+    said = [item.title for item in explain_logs([str(log)])[0] if item.id == "J03" and "guess" in item.title]
+    assert bool(said) is found
+
+
 def test_an_evaluation_of_few_samples_varies(tmp_path: Path) -> None:
     shares = (0.101, 0.116, 0.11, 0.087)
     varies: Course = lambda number, rng: (math.log(10), shares[number // 8 % 4])  # noqa: E731

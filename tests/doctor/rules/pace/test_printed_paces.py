@@ -307,3 +307,29 @@ def test_the_first_batch_of_an_epoch_says_nothing_of_the_others(tmp_path: Path) 
 
     assert told(tmp_path, lines(0.007)).count("D01") == 0
     assert told(tmp_path, lines(0.6))[0] == "D01"
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("epoch   1  loss 2.0369  val_per 61.21%    31.3 s   1960.1 win/s  elapsed 00:31", {"epoch_s": 31.3}),
+        ("epoch 01/80  train loss 0.9368  val 1.0299  dice 0.4529  lr 0.00300  96.8s  *saved", {"epoch_s": 96.8}),
+        ("Epoch 3/60 train loss 0.9140 val dice 0.0880 (11.2s)", {"epoch_s": 11.2}),
+        ("epoch 3 [10/20] loss 0.3 5.1s", {}),
+        ("epoch 3 step 20 loss 0.3 5.1s", {}),
+        ("epoch 3 loss 0.3 eta 5.1s", {}),
+        ("epoch 3 loss 0.3 | 4.1 s | 3.2 s", {}),
+    ],
+)
+def test_the_only_time_in_the_line_of_an_epoch(line: str, found: dict[str, float]) -> None:
+    assert whole_times(line) == found
+
+
+def test_milliseconds_of_a_step_in_json() -> None:
+    line = '{"asctime": "2025-08-03 00:00:31", "step": 200, "loss": 0.8046, "step_ms": 125.0, "ex_per_s": 31701}'
+    assert paces(line) == {"it_per_sec": 8.0, "samples_per_sec": 31701.0}
+
+
+def test_a_rate_of_other_units_is_one_of_samples() -> None:
+    assert paces("epoch 1 loss 2.0 1960.1 win/s") == {"samples_per_sec": 1960.1}
+    assert paces("step 1 loss 2.0 4.5 steps/s") == {"it_per_sec": 4.5}

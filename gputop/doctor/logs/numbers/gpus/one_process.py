@@ -37,7 +37,9 @@ ALONE = re.compile(
     r"\b(?:process|processo|proceso|processus|prozess|rank|rang|rango|s[ıi]ra|proces)\W{1,3}0 ?(?:/|of|de|von|sur|z|din) ?1\b|"
     r"\bworld[_ ]size\W{1,4}1\b|\bnum(?:ber)?(?: of)? processes\W{1,3}1\b|\bdistributed(?: training)?(?: ?= ?|: )False\b"
 )
-_SAID_ONCE = re.compile(r"(?i)\bRunning with a single process\b|\bnot using distributed mode\b")
+_SAID_ONCE = re.compile(
+    r"(?i)\bRunning with a single process\b|\bnot using distributed mode\b|\brank\W{1,3}0\b.{1,12}\bworld[_ ]?size\W{1,3}1\b"
+)
 """What a process says once, when it starts."""
 _LISTED = re.compile(r"^GPU (?P<number>\d{1,3}): \S.{0,80}\(UUID: ")
 _ROW = re.compile(

@@ -38,7 +38,7 @@ _BATCH = re.compile(
 _N = r"\d{1,3}(?:[ ,_]\d{3}){1,4}(?!\d)|\d{3,12}"
 _SAMPLES = re.compile(
     rf"\b({_N}) (?:samples|images|rows|examples|sequences)\b(?! ?(?:/|per|seen))|"
-    rf"\b(?:data|train|training)[ _]?set(?:_len|_size)?\W{{1,4}}({_N})\b",
+    rf"\b(?:data[ _]?set|train(?:ing)?(?:[ _]?set)?)(?:_len|_size)?\W{{1,4}}({_N})\b",
     re.IGNORECASE,
 )
 _WHOLE_SET = re.compile(rf"\b({_N}) of ({_N}) (?!batch|step|iter|epoch|rank|file|shard|worker|node)[a-z]", re.IGNORECASE)

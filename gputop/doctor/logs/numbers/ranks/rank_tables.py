@@ -1,6 +1,7 @@
 """The parts of a step of every rank in one place: rows of a table with one for each rank, or several numbers in a line. Pure.
 
-"│ 5 │ 1.291 │ 0.123 │" below "rank │ data │ forward", and "data 1.1 1.3 1.2 | fwd 142 140 217". Or a list for each part, as
+"│ 5 │ 1.291 │ 0.123 │" below "rank │ data │ forward", and "data 1.1 1.3 1.2 | fwd 142 140 217", or
+"fwd per rank: r0=0.412 r1=0.424". Or a list for each part, as
 Megatron prints them: "forward-compute:", and "rank  0: 441.05" and so on below.
 """
 
@@ -25,6 +26,8 @@ _RANK = re.compile(r"(?i)^(?:(?:global |local )?rank|r|gpu)[ _:#]?(\d{1,4})$|^(\
 _NUMBER = re.compile(r"^(\d{1,6}(?:\.\d{1,6})?) ?(m?s)?$")
 _PART = re.compile(r"\s{1,8}([a-z][\w-]{2,60}):")
 _OF_RANK = re.compile(r"\s{1,12}rank {1,4}(\d{1,5}): (\d{1,9}\.\d{1,4})")
+_IN_TURN = re.compile(r"\br(?:ank)?[ _]?(\d{1,4})[=:] ?(\d{1,6}(?:\.\d{1,6})?)(?= |,|$)")
+_NOT_OF_NAME = re.compile(r"(?i)\bper[- ]rank\b|\(m?s\)|[:=\[|]")
 _MEANS = re.compile(r"(?i)\b(?:means?|avg|averages?|averaged) (?:over|of)\b|\bper[- ]rank (?:means?|averages?)\b")
 _EACH = re.compile(
     r"(?<![\w.])([A-Za-z][\w+/-]{0,30}):?[ =\[]{1,3}(\d{1,6}(?:\.\d{1,4})?(?:[ ,]{1,2}\d{1,6}(?:\.\d{1,4})?){1,255})"
@@ -67,6 +70,8 @@ class RankTables:
             self._take(_cells(text))
         elif text.count("|") > 1:
             self._take_each(text)
+        elif "r0" in text or "rank 0" in text or "rank0" in text:
+            self._take_in_turn(text)
 
     def findings(self) -> tuple[Finding, ...]:
         """Return the finding on the rank that all others wait for, if there is one."""
@@ -98,6 +103,17 @@ class RankTables:
         for name, values in found:
             for rank, value in enumerate(values):
                 self._keep(str(rank), name, float(value))
+
+    def _take_in_turn(self, text: str) -> None:
+        """Take a part with the number of each rank before its value: "fwd+bwd per rank (s): r0=0.412 r1=0.424"."""
+        found = _IN_TURN.findall(text)
+        if len(found) < 2 or [int(rank) for rank, _ in found] != list(range(len(found))):
+            return
+        first = _IN_TURN.search(text)
+        name = _NOT_OF_NAME.sub(" ", text[: first.start()] if first is not None else "").strip().lower()
+        if kind_of(name) is not None:
+            for rank, value in found:
+                self._keep(rank, name, float(value))
 
     def _keep(self, rank: str, name: str, value: float) -> None:
         if rank in self._ranks or len(self._ranks) < RANKS_MAX:

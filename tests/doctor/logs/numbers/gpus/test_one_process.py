@@ -116,6 +116,7 @@ def test_processes_that_say_at_the_start_that_they_are_alone(tmp_path: Path) -> 
     assert finding is not None
     assert finding.title == "3 processes train 3 models: each says that it is alone"
     assert found(tmp_path, [said, *TRAINS, said, *TRAINS], "A18") is None, "started twice"
+    assert found(tmp_path, [*["[init] rank 0 / world_size 1, device cuda:0, host bee17"] * 4, *TRAINS], "A18") is not None
     assert found(tmp_path, [said, *TRAINS], "A18") is None
 
 

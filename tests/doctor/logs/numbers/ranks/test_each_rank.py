@@ -287,6 +287,14 @@ def test_samples_of_all_ranks_that_each_loader_has(tmp_path: Path) -> None:
     assert found(tmp_path, [lines(1507)[0].replace("por GPU", "total"), *lines(1507)[1:]], "C05") is None
 
 
+def test_samples_and_batches_in_one_line_of_each_rank(tmp_path: Path) -> None:
+    lines = [f"[rank{rank}/4] cuda:{rank} ready, train=9285 val=1031, len(train_loader)=581 (batch 16)" for rank in range(4)]
+    steps = [f"[rank{rank}/4] ep 0 {at}/581 loss 4.5" for at in (0, 100, 200) for rank in range(4)]
+    assert found(tmp_path, [*lines, *steps], "C05") is not None
+    shared = [line.replace("581", "146") for line in (*lines, *steps)]
+    assert found(tmp_path, shared, "C05") is None
+
+
 def test_indented_lines_of_ranks(tmp_path: Path) -> None:
     def step(at: int, slow: float) -> list[str]:
         return [

@@ -69,3 +69,20 @@ def test_a_list_of_ranks_for_each_part(tmp_path: Path) -> None:
     assert finding.title == "Rank 2 computes longer, and the others wait for rank 2"
     assert found(tmp_path, 3 * report(861.0), "F02") is None
     assert found(tmp_path, report(1964.0), "F02") is None, "once"
+
+
+def test_a_line_for_each_part_with_all_ranks(tmp_path: Path) -> None:
+    def report(at: int, slow: float) -> list[str]:
+        works = [slow if rank == 2 else 0.41 + at / 1000 for rank in range(4)]
+        return [
+            f"2025-04-14 16:13:04 [R0] step    {at}00  recon 0.6106  step_time 0.925s  data 0.005s",
+            "   fwd+bwd per rank (s): " + " ".join(f"r{rank}={work:.3f}" for rank, work in enumerate(works)),
+            "   allreduce wait   (s): "
+            + " ".join(f"r{rank}={max(works) - work + 0.01:.3f}" for rank, work in enumerate(works)),
+        ]
+
+    finding = found(tmp_path, [line for at in range(6) for line in report(at, 0.87)], "F02")
+    assert finding is not None
+    assert finding.title == "Rank 2 computes longer, and the others wait for rank 2"
+    assert found(tmp_path, [line for at in range(6) for line in report(at, 0.41)], "F02") is None
+    assert found(tmp_path, [line for at in range(3) for line in report(at, 0.87)], "F02") is None, "three times"
