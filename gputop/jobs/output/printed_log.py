@@ -56,6 +56,10 @@ BARS_MAX = 1024
 RUN_ID = "log"
 """The id of the run that such a log shows."""
 _ELAPSED = re.compile(r"\| {0,9}\d{1,12}/\d{1,12} \[(?:(\d{1,4}):)?(\d\d):(\d\d)<")
+_OF_DATA = re.compile(
+    r"(?i)\W{0,4}(?:skipping|map|filter|tokeniz|running tokenizer|generating|downloading|loading|converting|grouping|caching)"
+)
+"""The names of bars about the data, before the training or within it."""
 _Columns = dict[str, tuple[list[int], list[float]]]
 """The steps and the values of each metric."""
 _BAR = re.compile(r"^(?P<name>[^|]*?)\d{1,3}%\|.*?(?<!\d)(?P<done>\d+)/(?P<total>\d+) \[")
@@ -219,7 +223,7 @@ class _Paces:
 
     def _read_elapsed(self, line: str) -> None:
         elapsed = _ELAPSED.search(line)
-        if elapsed is not None:
+        if elapsed is not None and _OF_DATA.match(line) is None:
             seconds = int(elapsed[1] or 0) * 3600.0 + int(elapsed[2]) * 60.0 + int(elapsed[3])
             self._elapsed = max(seconds, self._elapsed)
 

@@ -36,7 +36,8 @@ _WITHIN = re.compile(
 )
 """After the step, or in a dictionary."""
 _HOST = re.compile(
-    _BEFORE + r"\W{0,3}(?:(?P<host>[A-Za-z][A-Za-z0-9]{0,30}(?:[.-][A-Za-z0-9]{1,30}){0,6}[.-]\d[\w.-]{0,20}|"
+    _BEFORE + r"(?:\s{0,16}(?:host|node)[ =]|\W{0,3})"
+    r"(?:(?P<host>[A-Za-z][A-Za-z0-9]{0,30}(?:[.-][A-Za-z0-9]{1,30}){0,6}[.-]\d[\w.-]{0,20}|"
     r"[A-Za-z][A-Za-z0-9]{0,30}(?:-[A-Za-z0-9]{1,30}){0,3}-[a-z]{1,6}\d{1,4}|"
     r"(?:node|host|compute|worker|server|srv|dgx|nid|cn|gn|hpc|n)\d[\w.-]{0,20}|"
     r"[A-Za-z][\w-]{1,30}\d\.[a-z][\w.-]{1,40}|gpu-\d[\w.-]{0,20}|[A-Za-z][\w.-]{1,38}(?=\[\d)))"

@@ -69,7 +69,10 @@ order = rng.permutation(len(x)); x, y = x[order], y[order]  # one order for both
 
 
 def guesses(evidence: Evidence, group: RankGroup, rank: Rank, name: str, series: PointSeries) -> Judgement:
-    """J03: the loss stays at that of equal probabilities, and the accuracy at that of chance, over many epochs."""
+    """J03: the loss stays at that of equal probabilities, and the accuracy at that of chance, over many epochs.
+
+    It may have begun far above: a learning rate that is far too high ruins the model in the first epoch.
+    """
     epoch = _epoch_of(rank)
     accuracy = next(
         (item for item in sorted(rank.metrics) if words_of(item) & _ACCURACY and not words_of(item) & _NOT_NOW), None
@@ -88,8 +91,11 @@ def guesses(evidence: Evidence, group: RankGroup, rank: Rank, name: str, series:
         return None
     losses = windows.at(series, set(common))
     loss = _steady([losses[step] for step in common[1:]])
-    if loss is not None and abs(losses[common[0]] - loss) > BEGAN_WITHIN * loss:
-        return None
+    first, first_share = losses[common[0]], _share([right[common[0]]])
+    if loss is not None and abs(first - loss) > BEGAN_WITHIN * loss:
+        was_right = first_share is not None and abs(math.log(first_share) + loss) <= 2 * CHANCE_WITHIN
+        if first < loss or not was_right:
+            return None  # it has learned to tell all classes but some apart, or knew more
     share = _share([right[step] for step in common])
     if loss is None or share is None or abs(math.log(share) + loss) > CHANCE_WITHIN:
         return None

@@ -14,6 +14,7 @@ from gputop.doctor.rules.learning.nothing_counts import is_mean_of_nothing
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
 from gputop.history.points import PointSeries
+from gputop.losses import LOSS_METRICS
 from gputop.snapshot import Rank, is_training_loss, loss_metric
 
 VALUES_MIN = 3
@@ -108,6 +109,14 @@ def _lost(evidence: Evidence, group: RankGroup, rank: Rank) -> _Lost | None:
     name = loss_metric(rank.metrics)
     if name is None or not is_training_loss(name):
         return None
+    names = [name]
+    if not math.isfinite(rank.metrics[name]):  # beside the loss of some batches, a script may print that of each epoch
+        names += [other for other in LOSS_METRICS if other in rank.metrics and other != name]
+    found = [item for item in (_lost_by(evidence, group, rank, item) for item in names) if item is not None]
+    return min(found, key=lambda item: item.since, default=None)
+
+
+def _lost_by(evidence: Evidence, group: RankGroup, rank: Rank, name: str) -> _Lost | None:
     series = evidence.series(logged.run_id(group), rank.rank, name)
     since, before = evidence.not_finite_since(logged.run_id(group), rank.rank, name)
     if since is not None and _is_lost(series):

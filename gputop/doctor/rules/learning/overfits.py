@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import statistics
 
 from gputop import units
@@ -32,6 +33,7 @@ FITTED = 0.3
 """The training loss has fallen to this share of its initial value (our choice)."""
 FITTED_BY = 0.5
 """Losses below 0 have fallen, or risen, by this share of what they were (our choice)."""
+_OF_FIVE = re.compile(r"(?i)(?:acc(?:uracy)?|top|prec|r(?:ecall)?)[@_-]?(?:5|10)(?!\d)")
 _LOSSES = frozenset(("nll", "ppl", "perplexity", "xent"))
 HOLD_S = 5.0
 
@@ -48,6 +50,8 @@ def overfits(evidence: Evidence, group: RankGroup) -> Judgement:
     evaluations = courses(evidence, group, is_an_evaluation)
     # A score that came once is that of a test at the end.
     scores = [course for course in evaluations if is_score(course) and course.values > NEWEST]
+    first = [course for course in scores if not _OF_FIVE.search(course.name)]
+    scores = first or scores  # what is among the first five stays there for long
     if not all(_has_fallen(course) for course in scores):
         return None
     turned = next((course for course in evaluations if _is_a_loss(course) and _has_turned(course)), None)

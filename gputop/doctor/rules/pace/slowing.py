@@ -36,6 +36,8 @@ VALUES_MIN = 100
 VALUES_FEW = 40
 SLOWER_OF_FEW = 1.5
 """Fewer values, often means of many steps, are enough if each part is slower than the previous one, by this factor in all."""
+SLOWER_EACH_TIME = 2.0
+"""Still fewer are enough if each part is slower than the previous one, by this factor in all (our choice)."""
 MUCH_SLOWER = 3.0
 """From this factor on, a part or two may be out of order, as on a machine that others use."""
 ROWS_SAME = 1.15
@@ -336,7 +338,8 @@ def _parts(metric: str, stretches: list[Stretch]) -> _Course | None:
             return None
     else:
         seconds = tuple(1.0 / mean for mean in means)
-        if sum(item.count for item in kept) < VALUES_FEW and seconds[-1] < MUCH_SLOWER * seconds[0]:
+        needed = SLOWER_EACH_TIME if _rising(seconds) == 1.0 else MUCH_SLOWER
+        if sum(item.count for item in kept) < VALUES_FEW and seconds[-1] < needed * seconds[0]:
             return None
     if not all(0.0 < value < math.inf for value in seconds):
         return None

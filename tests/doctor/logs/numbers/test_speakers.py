@@ -49,6 +49,7 @@ def test_the_number_of_a_rank(line: str, rank: int, is_named: bool) -> None:
     [
         ("lc-203: compute 1.6 s", "lc-203"),
         ("   hlm-n01: data 0.003 fwd 0.597", "hlm-n01"),
+        ("           host rk-01: fwd+bwd 596 ms", "rk-01"),
         ("narwhal[5]: 40 loss", "narwhal"),
         ("| gpu-17.site | a", "gpu-17.site"),
         ("[pod/asr-4/main] it 100", "asr-4"),

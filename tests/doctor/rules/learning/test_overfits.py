@@ -58,6 +58,21 @@ def test_lightning_shows_one_loss_twice(tmp_path: Path) -> None:
     assert found.title == "The model overfits: val_loss has risen from 0.35 to 0.686"
 
 
+@pytest.mark.parametrize(("best", "found"), [("Acc@1", True), ("Acc@5", False)])
+def test_what_is_among_the_first_five_stays_there_for_long(best: str, found: bool, tmp_path: Path) -> None:
+    """The score that falls: beside one that stays, only the stricter one counts."""
+    other = "Acc@5" if best == "Acc@1" else "Acc@1"
+    log = tmp_path / "train.log"
+    log.write_text(
+        "".join(
+            f"Train: {at} [ 120/241 ( 50%)]  Loss: {learns(at):.3f} ({learns(at):.3f})  Time: 0.210s,  LR: 3.000e-04\n"
+            f"Test: [  30/30]  Loss:   {turns(at):.3f} ( {turns(at):.3f})  {best}:  {100 * falls_back(at):.2f}  {other}:  93\n"
+            for at in range(40)
+        )
+    )
+    assert any(item.id == "J05" for item in explain_logs([str(log)])[0]) is found
+
+
 def test_a_loss_that_doubles_with_noise_does_so_too(tmp_path: Path) -> None:
     title = says(tmp_path, learns, lambda epoch: turns(epoch) + 0.04 * (epoch % 2) * (epoch > 10), None, 60)
     assert title is not None

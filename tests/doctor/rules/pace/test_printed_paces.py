@@ -325,6 +325,16 @@ def test_the_only_time_in_the_line_of_an_epoch(line: str, found: dict[str, float
     assert whole_times(line) == found
 
 
+def test_the_time_of_a_bar_about_data_is_none_of_the_training(tmp_path: Path) -> None:
+    def text(bar: str) -> list[str]:
+        steps = [f"{{'loss': {0.5 - at / 100:.4f}, 'epoch': {at / 10}}}" for at in range(1, 20)]
+        evaluated = [f"{{'eval_loss': 0.27, 'eval_runtime': 38.1104, 'epoch': {at}}}" for at in (1.0, 2.0)]
+        return [f"{bar}100%|██████████| 812/812 [00:31<00:00,  8.87it/s]", *steps, *evaluated]
+
+    assert told(tmp_path, text("")) == ["E07"]
+    assert told(tmp_path, text("Skipping the first 812 batches: ")) == []
+
+
 def test_milliseconds_of_a_step_in_json() -> None:
     line = '{"asctime": "2025-08-03 00:00:31", "step": 200, "loss": 0.8046, "step_ms": 125.0, "ex_per_s": 31701}'
     assert paces(line) == {"it_per_sec": 8.0, "samples_per_sec": 31701.0}

@@ -23,6 +23,13 @@ _READY = re.compile(
 """NCCL's own word, and Lightning's."""
 _ELAPSED = re.compile(r"(?:(\d{1,3})-)?(?:(\d{1,2}):)?(\d{2}):(\d{2})")
 """For how long a process runs, as ps prints it: its column ends where its heading does."""
+_ROW = re.compile(r"^\d{1,3}, .{0,80}?(?<!\d)(\d{1,3}) %")
+"""A row of ``nvidia-smi --query-gpu=... --format=csv``."""
+_CALLS = re.compile(
+    r"^\s{2,8}(?:_verify_param(?:s|_shape)_across_processes|_sync_module_states|barrier|all_reduce|broadcast)"
+    r" \(torch/distributed"
+)
+"""Where py-spy finds a rank that waits for the others."""
 _USE = re.compile(r"MiB\s{0,3}\|\s{0,9}(\d{1,3})%")
 
 
@@ -38,6 +45,8 @@ class FirstCollective:
         self._waited_s = 0.0
         self._column = 0
         """Where the heading of ps ends that says for how long processes run."""
+        self._calls = False
+        """Whether a dump of a rank's calls shows that it waits in a collective."""
         self._in_table = False
         self._busy: list[bool] = []
 
@@ -51,6 +60,9 @@ class FirstCollective:
             self._read_table(text)
         elif self._ranks and is_progress(line.rest):
             self._ranks = 0
+        elif (row := _ROW.match(text)) is not None:
+            self._busy = [*self._busy[: int(text.partition(",")[0])], int(row[1]) >= SPINS_PERCENT]
+        self._calls = self._calls or _CALLS.match(text) is not None
         if "ELAPSED" in text:
             self._column = text.index("ELAPSED") + len("ELAPSED")
         elapsed = _ELAPSED.fullmatch(text[: self._column].rpartition(" ")[2]) if self._column else None
@@ -69,8 +81,9 @@ class FirstCollective:
 
     def findings(self) -> tuple[Finding, ...]:
         """Return that the first collective does not end, if the GPUs of all ranks are busy after so long."""
-        if self._ranks < 2 or sum(self._busy) != self._ranks or self._waited_s < WAITED_S:
+        if self._ranks < 2 or sum(self._busy) != self._ranks or not (self._calls or self._waited_s >= WAITED_S):
             return ()
+        later = f"{units.duration(self._waited_s)} later" if self._waited_s >= WAITED_S else "a rank waits in a collective"
         return (
             Finding(
                 id="G02",
@@ -80,7 +93,7 @@ class FirstCollective:
                 evidence=(
                     Fact("NCCL says Init COMPLETE, and no step follows", self._ranks, "log"),
                     Fact(
-                        f"{units.duration(self._waited_s)} later, {self._ranks} GPUs are at {SPINS_PERCENT}% or more",
+                        f"{later}, {self._ranks} GPUs are at {SPINS_PERCENT}% or more",
                         self._waited_s,
                         "nvidia-smi, in the log",
                     ),

@@ -41,6 +41,9 @@ _SAID_ONCE = re.compile(
     r"(?i)\bRunning with a single process\b|\bnot using distributed mode\b|\brank\W{1,3}0\b.{1,12}\bworld[_ ]?size\W{1,3}1\b"
 )
 """What a process says once, when it starts."""
+_NUMBER = re.compile(r"\d{1,9}")
+LEAST_MIB = 8192
+"""If nothing says how much memory a GPU has, it has no less (our choice)."""
 _LISTED = re.compile(r"^GPU (?P<number>\d{1,3}): \S.{0,80}\(UUID: ")
 _ROW = re.compile(
     r"^\|?\s{0,6}\[?(?P<number>\d{1,2})\]?\s.{0,60}?(?P<percent>\d{1,3}) ?%"
@@ -63,6 +66,8 @@ class OneProcess:
         self._alone: dict[int | None, str] = {}
         """The line in which each task says that it runs without others; under None if the line names no task."""
         self._listed: set[int] = set()
+        self._columns: list[str] = []
+        """Those of the rows that are read."""
         self._rows: dict[int, tuple[int, float]] = {}
         """The utilization of each GPU in percent, and the share of its memory in use."""
         self._steps: Counter[str] = Counter()
@@ -95,8 +100,22 @@ class OneProcess:
             self._read_device(line.speaker.rank, text)
         if "uuid" in lower and (listed := _LISTED.match(text)) is not None:
             self._listed.add(int(listed["number"]))
+        elif "utilization.gpu" in lower and "memory.used" in lower and "," in text:
+            self._columns = [cell.strip().lower().partition(" ")[0] for cell in text.split(",")]
+        elif self._columns and text.count(",") == len(self._columns) - 1:
+            self._read_row(dict(zip(self._columns, map(str.strip, text.split(",")), strict=True)))
         elif "%" in text and (row := _ROW.match(text)) is not None:
             self._rows[int(row["number"])] = int(row["percent"]), int(row["used"]) / max(1, int(row["total"]))
+
+    def _read_row(self, row: Mapping[str, str]) -> None:
+        """Read a row of ``nvidia-smi --query-gpu=... --format=csv``."""
+        numbers = {
+            name: _NUMBER.match(row.get(name, "")) for name in ("index", "utilization.gpu", "memory.used", "memory.total")
+        }
+        index, percent, used, total = numbers.values()
+        if index is not None and percent is not None and used is not None:
+            share = int(used[0]) / max(1, int(total[0]) if total is not None else LEAST_MIB)
+            self._rows[int(index[0])] = int(percent[0]), share
 
     def _read_step(self, text: str) -> None:
         """Count how often a line of a process that is alone says the same step: so many processes print it."""

@@ -20,6 +20,8 @@ from gputop.doctor.logs.numbers.setting import Setting
 RANKS_MAX, KEPT, COLUMNS_MAX = 256, 4096, 64
 MEANS_MIN = 2
 """So many tables are enough if a line calls their values means (our choice)."""
+_COLUMNS = re.compile(r"(?i)\s{0,4}(?:[#;/]{1,2}\s{0,4})?(?:columns?|fields?)\s?[:=]\s{0,4}(\S.{5,300})$")
+"""The names of columns in a comment: "# columns: step, rank, t_step, t_data"."""
 _OF_RANKS = frozenset(("rank", "gpu", "global rank"))
 _GAP = re.compile(r"\s{0,9}[|│┃┆]\s{0,9}|\t|\s{2,}")
 _RANK = re.compile(r"(?i)^(?:(?:global |local )?rank|r|gpu)[ _:#]?(\d{1,4})$|^(\d{1,4})$")
@@ -128,7 +130,9 @@ def _cells(text: str) -> list[str]:
 
 def _heading(text: str) -> list[str] | None:
     """Return the names of the columns; None unless one of the first two is that of the ranks, and two are parts of a step."""
-    cells = [cell.lower() for cell in _cells(text)]
+    listed = _COLUMNS.match(text)
+    cells = [cell.strip().lower() for cell in listed[1].split(",")] if listed is not None else []
+    cells = cells or [cell.lower() for cell in _cells(text)]
     if not 3 <= len(cells) <= COLUMNS_MAX or _OF_RANKS.isdisjoint(cells[:2]):
         return None
     return cells if sum(kind_of(cell) is not None for cell in cells) > 1 else None

@@ -48,6 +48,16 @@ def test_processes_that_have_run_for_long_by_ps(tmp_path: Path) -> None:
     )
 
 
+def test_a_rank_whose_calls_show_that_it_waits(tmp_path: Path) -> None:
+    rows = ["0, NVIDIA GeForce RTX 4090, 100 %, 71.40 W, 1904 MiB", "1, NVIDIA GeForce RTX 4090, 100 %, 69.88 W, 1904 MiB"]
+    dump = ['Thread 5512 (active): "MainThread"', "    _verify_param_shape_across_processes (torch/distributed/utils.py:265)"]
+    finding = found(tmp_path, [*NCCL, *rows, *dump], "G02")
+    assert finding is not None
+    assert finding.evidence[1].text == "a rank waits in a collective, 2 GPUs are at 95% or more"
+    assert found(tmp_path, [*NCCL, *rows], "G02") is None
+    assert found(tmp_path, [*NCCL, *(row.replace("100 %", "3 %") for row in rows), *dump], "G02") is None
+
+
 def test_a_training_that_goes_on_or_has_just_begun(tmp_path: Path) -> None:
     assert found(tmp_path, log(table_at="19:46:01"), "G02") is None, "soon after"
     assert found(tmp_path, log(percent=40), "G02") is None, "not busy"

@@ -57,6 +57,17 @@ def test_others_are_no_waste(lines: list[str], tmp_path: Path) -> None:
     assert found(tmp_path, lines, "A01") is None
 
 
+def test_rows_of_a_query(tmp_path: Path) -> None:
+    heading = "index, name, memory.used [MiB], utilization.gpu [%]"
+    rows = ["0, NVIDIA A100 80GB PCIe, 38411 MiB, 99 %", *(f"{gpu}, NVIDIA A100 80GB PCIe, 4 MiB, 0 %" for gpu in (1, 2, 3))]
+    finding = found(tmp_path, ["Distributed environment: NO", *TRAINS, heading, *rows], "A01")
+    assert finding is not None
+    assert finding.title == "One process trains on 1 of 4 GPUs"
+    assert found(tmp_path, ["Distributed environment: NO", *TRAINS, *rows], "A01") is None, "without a heading"
+    busy = [row.replace("4 MiB, 0 %", "30000 MiB, 97 %") for row in rows]
+    assert found(tmp_path, ["Distributed environment: NO", *TRAINS, heading, *busy], "A01") is None
+
+
 def test_tasks_that_each_train_alone(tmp_path: Path) -> None:
     lines = [f"{task}: Training with a single process on 1 GPUs." for task in range(4)]
     finding = found(tmp_path, [*lines, *(f"{task}: {line}" for line in TRAINS for task in range(4))], "A18")

@@ -86,3 +86,17 @@ def test_a_line_for_each_part_with_all_ranks(tmp_path: Path) -> None:
     assert finding.title == "Rank 2 computes longer, and the others wait for rank 2"
     assert found(tmp_path, [line for at in range(6) for line in report(at, 0.41)], "F02") is None
     assert found(tmp_path, [line for at in range(3) for line in report(at, 0.87)], "F02") is None, "three times"
+
+
+def test_columns_that_a_comment_names(tmp_path: Path) -> None:
+    def rows(at: int, late: int) -> list[str]:
+        return [
+            f"{20 * at:5d}  r{rank}  1.298  {0.961 if rank == late else 0.007}  {0.331 if rank == late else 1.285}  6.718"
+            for rank in range(4)
+        ]
+
+    heading = "# columns: step, rank, t_step, t_data, t_fwdbwd, loss"
+    finding = found(tmp_path, [heading, *(row for at in range(8) for row in rows(at, 2))], "F01")
+    assert finding is not None
+    assert finding.title == "Rank 2 waits for its data, and the others wait for rank 2"
+    assert found(tmp_path, [heading, *(row for at in range(8) for row in rows(at, 9))], "F01") is None
