@@ -1,13 +1,13 @@
 """How often the doctor is right about programs and logs that its rules were not written against.
 
-Run: ``python benchmarks/doctor_strangers.py [--logs] [--scenes] [--live] [--hardware] [--sets SET ...] [--how HOW ...]
-[--only NAME ...] [--verdicts FILE] [--json FILE] [--page]``. Without --live it takes a minute: logs and simulated machines.
---live runs real programs on virtual GPUs, attached and under ``gputop run``, for up to two minutes each way, in a PID namespace
-of its own where the machine makes one: gputop sees nothing else that runs there. --hardware runs the programs that need a real
-GPU, on this machine's first one. ``--verdicts FILE`` keeps each program's verdict in a file, and does not run programs whose
-verdicts it holds: so hours of programs are measured in parts. ``--page`` writes docs/doctor-accuracy.md from the figures, and
-keeps those of parts that did not run. Cases that are set aside (the package ``set_aside`` says who may read them) are counted
-but not named, unless their author requests it with ``--name-set-aside``: no rule may be written against them.
+Run: ``python benchmarks/doctor_strangers.py [--logs] [--scenes] [--live] [--hardware] [--sets SET ...] [--every N] [--how HOW
+...] [--only NAME ...] [--verdicts FILE] [--json FILE] [--page]``. Without --live it takes a minute: logs and simulated
+machines. --live runs real programs on virtual GPUs, attached and under ``gputop run``, for up to two minutes each way, in a PID
+namespace of its own where the machine makes one: gputop sees nothing else that runs there. --hardware runs the programs that
+need a real GPU, on this machine's first one. ``--verdicts FILE`` keeps each program's verdict in a file, and does not run
+programs whose verdicts it holds: so hours of programs are measured in parts. ``--page`` writes docs/doctor-accuracy.md from the
+figures, and keeps those of parts that did not run. Cases that are set aside (the package ``set_aside`` says who may read them)
+are counted but not named, unless their author requests it with ``--name-set-aside``: no rule may be written against them.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def main() -> int:
     named: tuple[Half, ...] = ("first", "open", "set aside") if args.name_set_aside else ("first", "open")
     rows: list[Row] = []
     if args.logs or everything:
-        rows += _logs(args.sets, args.only)
+        rows += _logs(args.sets, args.only, args.every)
     if args.scenes or everything:
         rows += _scenes(args.sets, args.only)
     for gpu in (False,) * args.live + (True,) * args.hardware:
@@ -91,6 +91,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--sets", nargs="+", choices=tuple(FOLDERS), default=tuple(FOLDERS), help="these sets (default: all)")
     parser.add_argument("--name-set-aside", action="store_true", help="also name its cases: for their author")
     parser.add_argument("--how", nargs="+", choices=HOWS, default=HOWS, help="watch programs in these ways (default: both)")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="of the logs that are set aside, only each Nth")
     parser.add_argument("--only", nargs="*", default=(), metavar="NAME", help="these cases")
     parser.add_argument(
         "--seconds", type=float, default=SECONDS, help="watch each program for this long at most from its first line (120)"
@@ -101,7 +102,7 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _logs(sets: Sequence[Half], only: Sequence[str]) -> list[Row]:
+def _logs(sets: Sequence[Half], only: Sequence[str], every: int) -> list[Row]:
     from _strangers import LOGS, judge
 
     from gputop.cli.doctor.logs import explain_logs
@@ -111,8 +112,8 @@ def _logs(sets: Sequence[Half], only: Sequence[str]) -> list[Row]:
         kind = getattr(module, "KIND", "")
         parts.append((f"from the log, {kind}" if kind else "from the log", module.LOGS))
     rows = []
-    for how, case in ((how, case) for how, cases in parts for case in cases):
-        if not _wanted(case, sets, only):
+    for number, (how, case) in enumerate((how, case) for how, cases in parts for case in cases):
+        if not _wanted(case, sets, only) or (case.half == "set aside" and number % every):
             continue
         found, _ = explain_logs([str(case.folder / "logs" / f"{case.name}.log")])
         rows.append(Row(how, case, judge(case, found), said=tuple(item.id for item in found)))

@@ -163,8 +163,16 @@ def test_the_doctor_names_why_an_mpirun_failed(sampler: Sampler, tmp_path: Path)
     assert process.pid in ends._alone, ends._alone
     process.communicate(RAISED)
     doctor = Doctor()
-    # With what is known of it beside, in case that it never comes.
-    found, *_ = eventually(lambda: (told(sampler, doctor, process.pid), ends._alone, ends._ended), lambda seen: seen[0])
+
+    def named() -> tuple[list[str], object]:
+        """With what is known beside, in case that it never comes."""
+        snapshot = sampler.take()
+        findings = doctor.observe(snapshot)
+        own = [item.title for item in findings if item.run is not None and f"-{process.pid}-" in item.run]
+        beside = [(item.id, item.run, item.confidence, item.suppressed_by) for item in findings]
+        return own, (ends._ended, beside, [(match.run_id, match.pattern) for match in snapshot.logs])
+
+    found, _ = eventually(named, lambda seen: seen[0])
     assert found[0] == "The script failed with FileNotFoundError at train.py:6 (main)"
 
 

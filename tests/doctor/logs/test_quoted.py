@@ -63,7 +63,7 @@ def test_what_a_language_model_writes_between_two_marks_says_nothing() -> None:
 def test_code_that_begins_with_such_a_word_is_no_mark() -> None:
     frames = FRAME.replace("return solve(x)", "outputs = self.model(")
     text = f"Traceback (most recent call last):\n{frames}RuntimeError: CUDA out of memory.\n{'=' * 60}\nFailures:\n"
-    assert [item.id for item in alarms(f"{STEPS}{text}")] == ["oom"]
+    assert [item.id for item in alarms(f"{STEPS}{text}")] == ["H02"]
 
 
 GROUP = """\
