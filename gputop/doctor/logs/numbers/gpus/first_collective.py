@@ -14,13 +14,14 @@ from gputop.doctor.logs.after import is_progress
 from gputop.doctor.logs.numbers.line import Line
 
 SPINS_PERCENT = 95
+"""A GPU is at this utilization or more while a kernel of NCCL waits (our choice)."""
 WAITED_S = 300.0
-"""A first step may compile or read for minutes (our choice)."""
+"""Wait for so long before the finding: a first step may compile or read for minutes (our choice)."""
 _READY = re.compile(
     r"NCCL INFO .{0,80}\bnranks (\d{1,5})\b.{0,200}Init COMPLETE|"
     r"\bAll distributed processes registered\. Starting with (\d{1,5}) processes"
 )
-"""NCCL's own word, and Lightning's."""
+"""What NCCL prints once its ranks are connected, and what Lightning prints."""
 _ELAPSED = re.compile(r"(?:(\d{1,3})-)?(?:(\d{1,2}):)?(\d{2}):(\d{2})")
 """For how long a process runs, as ps prints it: its column ends where its heading does."""
 _ROW = re.compile(r"^\d{1,3}, .{0,80}?(?<!\d)(\d{1,3}) %")
@@ -40,9 +41,14 @@ class FirstCollective:
         """Start before NCCL is ready."""
         self._ranks = 0
         """How many ranks NCCL has connected; 0 before, and once the training has gone on."""
+        self._ready = ""
+        """The line that says so."""
         self._at: float | None = None
         """When the last line before the table was written."""
         self._waited_s = 0.0
+        """From that line to the table."""
+        self._age_s = 0.0
+        """How long the oldest process has run, by ps."""
         self._column = 0
         """Where the heading of ps ends that says for how long processes run."""
         self._calls = False
@@ -55,20 +61,20 @@ class FirstCollective:
         text = line.text
         ready = _READY.search(text) if "Init COMPLETE" in text or "registered" in text else None
         if ready is not None:
-            self._ranks = int(ready[1] or ready[2])
+            self._ranks, self._ready = int(ready[1] or ready[2]), line.printed.strip()
         elif text.startswith(("|", "+")):
             self._read_table(text)
         elif self._ranks and is_progress(line.rest):
             self._ranks = 0
         elif (row := _ROW.match(text)) is not None:
             self._busy = [*self._busy[: int(text.partition(",")[0])], int(row[1]) >= SPINS_PERCENT]
-        self._calls = self._calls or _CALLS.match(text) is not None
+        self._calls = self._ranks > 0 and (self._calls or _CALLS.match(text) is not None)
         if "ELAPSED" in text:
             self._column = text.index("ELAPSED") + len("ELAPSED")
         elapsed = _ELAPSED.fullmatch(text[: self._column].rpartition(" ")[2]) if self._column else None
         if elapsed is not None:
             days, hours, minutes, seconds = (int(part or 0) for part in elapsed.groups())
-            self._waited_s = max(self._waited_s, ((24.0 * days + hours) * 60.0 + minutes) * 60.0 + seconds)
+            self._age_s = max(self._age_s, ((24.0 * days + hours) * 60.0 + minutes) * 60.0 + seconds)
         elif line.at is not None and not self._in_table:
             self._waited_s = line.at - self._at if self._ranks and self._at is not None else 0.0
             self._at = line.at
@@ -81,9 +87,16 @@ class FirstCollective:
 
     def findings(self) -> tuple[Finding, ...]:
         """Return that the first collective does not end, if the GPUs of all ranks are busy after so long."""
-        if self._ranks < 2 or sum(self._busy) != self._ranks or not (self._calls or self._waited_s >= WAITED_S):
+        if self._ranks < 2 or sum(self._busy) != self._ranks:
             return ()
-        later = f"{units.duration(self._waited_s)} later" if self._waited_s >= WAITED_S else "a rank waits in a collective"
+        if self._waited_s >= WAITED_S:
+            when, seconds = f"{units.duration(self._waited_s)} later", self._waited_s
+        elif self._age_s >= WAITED_S:
+            when, seconds = f"after the processes have run for {units.duration(self._age_s)}", self._age_s
+        elif self._calls:
+            when, seconds = "while a rank waits in a collective operation", None
+        else:
+            return ()
         return (
             Finding(
                 id="G02",
@@ -91,10 +104,10 @@ class FirstCollective:
                 confidence="likely",
                 title=f"The first collective operation of {words.count(self._ranks, 'rank')} does not end",
                 evidence=(
-                    Fact("NCCL says Init COMPLETE, and no step follows", self._ranks, "log"),
+                    Fact(f"no step follows this line: {self._ready[:200]}", self._ranks, "log"),
                     Fact(
-                        f"{later}, {self._ranks} GPUs are at {SPINS_PERCENT}% or more",
-                        self._waited_s,
+                        f"{self._ranks} GPUs are at {SPINS_PERCENT}% or more, {when}",
+                        seconds,
                         "nvidia-smi, in the log",
                     ),
                 ),

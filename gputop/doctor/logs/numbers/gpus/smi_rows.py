@@ -67,7 +67,7 @@ class SmiRows:
                 confidence="likely",
                 title=f"GPU {gpu} is throttled by heat",
                 evidence=(
-                    Fact(f"{rows} of {words.count(self._rows[gpu], 'row')} of nvidia-smi say thermal slowdown", rows, "log"),
+                    Fact(f"nvidia-smi states thermal slowdown in {rows} of {words.count(self._rows[gpu], 'row')}", rows, "log"),
                     Fact(self._last[:200], None, "log"),
                 ),
                 cause="Its clock falls as far as it must to stay below the limit of its temperature: dust, a blocked fan, a "

@@ -29,7 +29,7 @@ def test_gpus_that_spin_long_after_nccl_is_ready(tmp_path: Path) -> None:
     finding = found(tmp_path, log(), "G02")
     assert finding is not None
     assert finding.title == "The first collective operation of 2 ranks does not end"
-    assert finding.evidence[1].text == "47m39s later, 2 GPUs are at 95% or more"
+    assert finding.evidence[1].text == "2 GPUs are at 95% or more, 47m39s later"
 
 
 def test_processes_that_have_run_for_long_by_ps(tmp_path: Path) -> None:
@@ -41,7 +41,8 @@ def test_processes_that_have_run_for_long_by_ps(tmp_path: Path) -> None:
     ]
     finding = found(tmp_path, [ready, *log()[4:], *ps], "G02")
     assert finding is not None
-    assert finding.evidence[1].text == "2h48m later, 2 GPUs are at 95% or more"
+    assert finding.evidence[1].text == "2 GPUs are at 95% or more, after the processes have run for 2h48m"
+    assert ready in finding.evidence[0].text, "NCCL has said nothing"
     assert found(tmp_path, [ready, *log()[4:], *ps[1:]], "G02") is None, "no heading"
     assert (
         found(tmp_path, [ready, *log()[4:], *(line.replace("48:", "00:").replace("02:", "00:") for line in ps)], "G02") is None
@@ -53,8 +54,10 @@ def test_a_rank_whose_calls_show_that_it_waits(tmp_path: Path) -> None:
     dump = ['Thread 5512 (active): "MainThread"', "    _verify_param_shape_across_processes (torch/distributed/utils.py:265)"]
     finding = found(tmp_path, [*NCCL, *rows, *dump], "G02")
     assert finding is not None
-    assert finding.evidence[1].text == "a rank waits in a collective, 2 GPUs are at 95% or more"
+    assert finding.evidence[1].text == "2 GPUs are at 95% or more, while a rank waits in a collective operation"
+    assert finding.evidence[1].value is None
     assert found(tmp_path, [*NCCL, *rows], "G02") is None
+    assert found(tmp_path, [*dump, *NCCL, *rows], "G02") is None, "it waited before NCCL was ready"
     assert found(tmp_path, [*NCCL, *(row.replace("100 %", "3 %") for row in rows), *dump], "G02") is None
 
 

@@ -26,7 +26,7 @@ def test_a_gpu_that_heat_slows_down(tmp_path: Path) -> None:
             finding = found(tmp_path, rows(4, reasons=reasons, column=column), "I01")
             assert finding is not None
             assert finding.title == "GPU 3 is throttled by heat"
-            assert finding.evidence[0].text == "4 of 5 rows of nvidia-smi say thermal slowdown"
+            assert finding.evidence[0].text == "nvidia-smi states thermal slowdown in 4 of 5 rows"
 
 
 QUERIED = f"index, clocks.current.sm [MHz], clocks.max.sm [MHz], {REASON}.sw_thermal_slowdown, {REASON}.hw_thermal_slowdown"
@@ -40,7 +40,7 @@ def queried(clock: int) -> list[str]:
 def test_a_gpu_whose_clock_is_far_below_the_others_is_seen_at_once(tmp_path: Path) -> None:
     finding = found(tmp_path, queried(705), "I01")
     assert finding is not None
-    assert finding.evidence[0].text == "1 of 1 row of nvidia-smi say thermal slowdown"
+    assert finding.evidence[0].text == "nvidia-smi states thermal slowdown in 1 of 1 row"
     assert found(tmp_path, queried(1650), "I01") is None
 
 
