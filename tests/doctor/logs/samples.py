@@ -603,6 +603,8 @@ MATCHING: tuple[tuple[str, str, dict[str, str]], ...] = (
 )
 
 NOT_MATCHING: tuple[str, ...] = (
+    "Installed CUDA version 12.2 does not match the version torch was compiled with 12.1 but since the APIs are compatible, "
+    "accepting this combination",
     "_IncompatibleKeys(missing_keys=['fc.weight'], unexpected_keys=[])",
     "_IncompatibleKeys(missing_keys=['head.weight'], unexpected_keys=['old_head.weight'])",
     *NO_ENDS,

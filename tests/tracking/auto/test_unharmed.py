@@ -112,8 +112,11 @@ class Called(Model):
     def __call__(this, inputs, self=None):
         return super().__call__(inputs, module=self)
 
+class Below(Called):
+    pass
+
 gc.freeze()
-for kind, given in ((Model, {"module": 1, "tensor": 2, "cls": 3}), (Called, {"self": 4})):
+for kind, given in ((Model, {"module": 1, "tensor": 2, "cls": 3}), (Below, {"self": 4}), (Called, {"self": 5})):
     model = kind(4, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     gc.freeze()

@@ -156,6 +156,7 @@ def test_waits_for_batches_in_other_words(tmp_path: Path) -> None:
     slow = [line.format(at=at, wait=wait, total=wait + 0.115) for at in range(48) for wait in [0.01 if at % 8 else 4.1]]
     assert paces(slow[8])["data_time"] == 4.1
     assert "data_time" not in paces(slow[0]), "the workers start"
+    assert "data_time" not in paces(f"{slow[8]} (overlapped with compute)"), "nothing waits for it"
     assert told(tmp_path, slow) == ["D01"]
     assert told(tmp_path, [text.replace("4.1", "0.1").replace("4.2", "0.2") for text in slow]) == []
 
