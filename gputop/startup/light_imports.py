@@ -21,8 +21,12 @@ _OF_THE_LIBRARY = {"inspect": (), "urllib.parse": ("quote_from_bytes",)}
 docstring, ``pathlib`` needs to quote only in ``as_uri``."""
 _OF_CTYPES: dict[str, tuple[str, ...]] = {"shutil": (), "subprocess": (), "tempfile": ()}
 """``ctypes.util``, which nvidia-ml-py imports, has other programs search for a library; the driver's has only one name."""
-_OF_ASYNCIO: dict[str, tuple[str, ...]] = {"asyncio.sslproto": ()}
+_OF_ASYNCIO = {"asyncio.sslproto": (), "ast": ("NodeVisitor",)}
+"""``inspect``, which asyncio imports, needs ``ast`` for the source of classes and the signatures of C functions."""
+_OF_PSUTIL: dict[str, tuple[str, ...]] = {"base64": (), "datetime": (), "glob": (), "locale": ()}
+"""It needs them for dates as text, the network and sensors, and ``subprocess`` for an encoding."""
 _OF_TEXTUAL = {
+    "ast": ("literal_eval",),
     "difflib": ("get_close_matches",),
     "mimetypes": (),
     "pickle": ("dumps", "loads"),
@@ -99,14 +103,22 @@ def import_asyncio() -> None:
 
 def for_textual() -> _StandIns:
     """Return a block to import Textual in."""
-    return _StandIns(_OF_TEXTUAL)
+    from gputop.startup.key_names import KeyNames
+
+    return _StandIns(_OF_TEXTUAL, KeyNames("unicodedata"))
+
+
+def for_psutil() -> _StandIns:
+    """Return a block to import psutil in."""
+    return _StandIns(_OF_PSUTIL)
 
 
 class _StandIns:
     """A block in which modules that are not loaded yet have stand-ins. Later imports get the module itself."""
 
-    def __init__(self, functions: dict[str, tuple[str, ...]]) -> None:
-        self._put = {name: _StandIn(name, by_name) for name, by_name in functions.items() if name not in sys.modules}
+    def __init__(self, functions: dict[str, tuple[str, ...]], *made: ModuleType) -> None:
+        stand_ins: list[ModuleType] = [*(_StandIn(name, by_name) for name, by_name in functions.items()), *made]
+        self._put = {module.__name__: module for module in stand_ins if module.__name__ not in sys.modules}
 
     def __enter__(self) -> None:
         sys.modules.update(self._put)
@@ -126,17 +138,31 @@ class _StandIn(type(sys)):  # type: ignore[misc] # the class of modules, without
         if name.startswith("__"):
             raise AttributeError(name)
         if name in self._by_name:
-            return lambda *args, **kwargs: getattr(self._real(), name)(*args, **kwargs)
+            return _Later(self, name)
         if self.__name__ == "typing_extensions":
             import typing
 
             if hasattr(typing, name):
                 return getattr(typing, name)
-        return getattr(self._real(), name)
+        return getattr(self.real(), name)
 
-    def _real(self) -> ModuleType:
+    def real(self) -> ModuleType:
+        """Return the module itself, which is imported now."""
         from importlib import import_module
 
         if sys.modules.get(self.__name__) is self:
             del sys.modules[self.__name__]
         return import_module(self.__name__)
+
+
+class _Later:
+    """A function or class of a module that is not loaded yet: calls load it; as the base of a class it is left out."""
+
+    def __init__(self, module: _StandIn, name: str) -> None:
+        self._module, self._name = module, name
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return getattr(self._module.real(), self._name)(*args, **kwargs)
+
+    def __mro_entries__(self, bases: tuple[object, ...]) -> tuple[type, ...]:
+        return ()

@@ -88,7 +88,7 @@ _TABLE = {
     # The machine: sources read it, jobs run on it, the agent takes snapshots of it.
     "tracking/reader": "ground tracking/journal tracking/standing",
     "sources/python_stacks": "ground",
-    "sources/host": "ground sources/python_stacks",
+    "sources/host": "ground sources/python_stacks startup",
     "sources/nccl": "ground",
     "sources/network": "ground sources/host",
     "sources": "ground sources/host",

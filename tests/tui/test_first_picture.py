@@ -215,9 +215,9 @@ import_library()
 import_asyncio()
 with for_textual():
     import gputop.tui.app, gputop.tui.screens.dashboard, gputop.tui.lazy_doctor
-unused = "asyncio.sslproto bz2 difflib ipaddress locale lzma mimetypes pickle platformdirs textual.widgets._directory_tree"
+unused = "ast asyncio.sslproto bz2 difflib ipaddress locale lzma mimetypes pickle platformdirs textual.widgets._directory_tree"
 unused += " textual.widgets._placeholder textual.widgets._select typing_extensions urllib.parse uuid"
-unused += " rich.panel rich.table tempfile"
+unused += " rich.panel rich.table tempfile unicodedata"
 print(*[name for name in unused.split() if name in sys.modules], "loaded")
 import typing_extensions
 from textual.app import user_downloads_path
@@ -232,12 +232,15 @@ from textual.widgets import DirectoryTree, Select
 print(Style(meta={"at": 1}).meta["at"], DirectoryTree(".").path, Select([("one", 1)]).prompt)
 import ctypes.util
 print(ctypes.util.find_library("of-no-name"))
+import inspect
+from rich.markup import render
+print(inspect.signature(divmod), render("[@click=f(1)]a[/]").spans[0].style.meta["@click"])
 import shutil, subprocess, tempfile
 with tempfile.NamedTemporaryFile() as file:
     print(shutil.disk_usage(file.name).total > 0, subprocess.run(["echo", "text"], text=True, capture_output=True).stdout)
 """
     run = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, env=_library(), check=False)
-    printed = ["loaded", "True blue", "True True", "36 True", "1 . Select", "None", "True text", ""]
+    printed = ["loaded", "True blue", "True True", "36 True", "1 . Select", "None", "(x, y, /) ('f', (1,))", "True text", ""]
     assert run.stdout.splitlines() == printed, run.stderr
 
 

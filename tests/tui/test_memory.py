@@ -12,7 +12,7 @@ from tests import REPOSITORY
 from tests.tracking.reader.test_namespaces import APART
 
 MOST_MIB = 28.0
-"""What both may hold beyond their libraries, which hold 32: 60 MiB in all. It was 26.8 when this was last measured, six times;
+"""What both may hold beyond their libraries, which hold 32: 60 MiB in all. It was 26.4 when this was last measured;
 11 of that are the code of gputop's modules."""
 
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from gputop.snapshot import ProcessDetails
 from gputop.sources.host import procfs
+from gputop.startup.light_imports import for_psutil
 
 
 def details_of(pid: int) -> ProcessDetails | None:
     """Return the details of a process, or None if it is gone."""
     try:
-        import psutil
+        with for_psutil():
+            import psutil
     except ImportError:
         return ProcessDetails() if procfs.read_stat(pid) is not None else None
     try:

@@ -7,7 +7,7 @@ Textual counts them (``rich.cells``): a wide character takes two.
 
 from __future__ import annotations
 
-import unicodedata
+import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -53,6 +53,8 @@ ASCII_ELLIPSIS = "~"
 
 MARKS_MAX = 4
 """Combining marks per character: no script uses more."""
+_PLAIN = re.compile(r"[\0-\u02ff\u2010-\u2027\u2190-\u25ff]+")
+"""Characters without combining marks and variation selectors: those that gputop draws with, and Latin letters."""
 _CLEANED = {"Zs": " ", **dict.fromkeys(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"), "?")}
 
 
@@ -84,17 +86,28 @@ def clean(text: str) -> str:
     cell, but spill over the line and its neighbors. Variation selectors are removed, because terminals disagree on how wide
     they make a character.
     """
-    if text.isascii() and text.isprintable():
+    if text.isprintable() and (text.isascii() or _PLAIN.fullmatch(text)):
         return text
     kept: list[str] = []
     marks = 0
     for char in text:
-        category = unicodedata.category(char)
+        category = _category(char)
         marks = marks + 1 if category in ("Mn", "Me") else 0
         if marks > MARKS_MAX or "\ufe00" <= char <= "\ufe0f":
             continue
         kept.append(_CLEANED.get(category, char))
     return "".join(kept)
+
+
+def _category(char: str) -> str:
+    """Return the category of a character in Unicode's table, which takes a megabyte and is loaded for few texts only."""
+    if _PLAIN.match(char) and char.isprintable():
+        return "plain"
+    if char.isascii():
+        return "Cc"
+    import unicodedata
+
+    return unicodedata.category(char)
 
 
 def clean_row(row: Line, cells: int) -> Line:
