@@ -25,7 +25,7 @@ from gputop.doctor.logs.numbers.gpus.gpu_memories import TIMES as FIRST_TIMES
 from gputop.doctor.logs.numbers.gpus.growing_memory import GROWN, VALUES_MIN
 from gputop.doctor.logs.numbers.gpus.profile_tables import LIKELY as PROFILED_LIKELY
 from gputop.doctor.logs.numbers.gpus.profile_tables import POSSIBLE as PROFILED
-from gputop.doctor.logs.numbers.gpus.smi_rows import ROWS_MIN, SLOW_SHARE
+from gputop.doctor.logs.numbers.gpus.smi_rows import HOT_C, ROWS_MIN, SLOW_SHARE
 from gputop.doctor.logs.numbers.gpus.smi_tables import SECOND_MOST_MIB
 from gputop.doctor.logs.numbers.gpus.stated_places import TAKEN_SHARE
 from gputop.doctor.logs.numbers.gpus.utilization import HARDLY_PERCENT as HARDLY
@@ -110,7 +110,12 @@ actors or runs that are apart.
   hardly wait for data ([E02](#e02)).
 - Counters of a container's quota that stops it in {QUOTA:.0%} of its periods ([D02](#d02)).
 - {ROWS_MIN} or more rows of `nvidia-smi --query-gpu` that say thermal slowdown of a GPU, or one if its clock is below
-  {SLOW_SHARE:.0%} of the others' ([I01](#i01)).
+  {SLOW_SHARE:.0%} of the others' ([I01](#i01)). Without a reason, such a clock at {HOT_C:.0f} °C or more, if the others are
+  cooler; a link with fewer lanes than the others' have ([I03](#i03)).
+- Shares of each step that {LINES_MIN} or more lines print as percentages, as much as for the parts of a step ([D01](#d01),
+  [E06](#e06)).
+- Dumps of py-spy that show ranks in different collective operations ([C08](#c08)), or some outside of that in which others wait
+  (possible, [G01](#g01)).
 - A device that is said to be the CPU in a training whose log shows GPUs ([A12](#a12)); a GPU whose memory stays empty
   ([A13](#a13)).
 - The first GPU of nn.DataParallel holds {FIRST_TIMES:g} times as much memory as the others ([B07](#b07)).

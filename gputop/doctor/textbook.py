@@ -44,9 +44,9 @@ class Text:
     role: str = ""
 
     @property
-    def title(self) -> str:
-        """What the finding says, for the list."""
-        return self.meanings[0][0]
+    def titles(self) -> tuple[str, ...]:
+        """What a finding may say, for the list."""
+        return tuple(dict.fromkeys(title for title, _, _ in self.meanings))
 
 
 class _Capitals(dict[str, str]):
@@ -128,7 +128,9 @@ IDS_OF_RULE: dict[str, tuple[str, ...]] = {
 
 
 def listing() -> str:
-    """Return every text by the program that prints it, with its id and title, in lines of at most 80 characters."""
+    """Return every text by the program that prints it, in lines of at most 80 characters: its id, and all that findings may
+    say, with the rules in brackets whose ids these have.
+    """
     return _listed(TEXTS.values())
 
 
@@ -148,9 +150,12 @@ def _listed(wanted: Collection[Text]) -> str:
         lines += ["", who]
         for text in texts:
             first = f"  {text.id:<{_ID_CHARS}}"
-            lines += textwrap.wrap(
-                text.title, WIDTH, initial_indent=first, subsequent_indent=" " * len(first), break_on_hyphens=False
-            )
+            reported = f" [{', '.join(text.causes)}]" if text.causes else ""
+            for title in text.titles:
+                lines += textwrap.wrap(
+                    title + reported, WIDTH, initial_indent=first, subsequent_indent=" " * len(first), break_on_hyphens=False
+                )
+                first = " " * len(first)
     return "\n".join(lines)
 
 

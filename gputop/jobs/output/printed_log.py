@@ -34,6 +34,8 @@ from gputop.doctor.logs.numbers.ranks.each_rank import EachRank
 from gputop.doctor.logs.numbers.ranks.rank_columns import RankColumns
 from gputop.doctor.logs.numbers.ranks.rank_tables import RankTables
 from gputop.doctor.logs.numbers.ranks.same_samples import SameSamples
+from gputop.doctor.logs.numbers.ranks.waiting_calls import WaitingCalls
+from gputop.doctor.logs.numbers.said_shares import SaidShares
 from gputop.doctor.logs.numbers.stands_still import StandsStill
 from gputop.doctor.logs.numbers.stated import Stated
 from gputop.doctor.logs.numbers.step_parts import StepParts
@@ -108,10 +110,12 @@ def printed_findings(path: Path) -> tuple[Finding, ...]:
             Batches(),
             Checksums(),
             SameSamples(),
+            WaitingCalls(),
             StatedPlaces(),
             OnCpu(),
             CpuQuota(),
             LightningProfiles(),
+            SaidShares(),
         ),
         *(ProfileTables(), SmiRows(), SmiTables(), GpuMemories(), Utilization(), FirstCollective()),
     )

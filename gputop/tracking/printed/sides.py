@@ -7,6 +7,7 @@ loss 0.9"), or shorten the sides ("tr_loss", "va_loss"). An evaluation's loss, t
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 
 from gputop.tracking.printed.names import NUMBER, is_measured
@@ -64,6 +65,8 @@ _HEAD = re.compile(
     re.IGNORECASE,
 )
 """A side's name before its values, which are named."""
+_SIDE_OF = re.compile(rf"(?<![\w./@-])({_TRAIN}|{_EVALUATION})(?=\s{{1,4}}{_MEASURE}[\s:=]{{1,4}}{NUMBER})", re.IGNORECASE)
+_BARE = re.compile(rf"(?<![\w./@-])({_MEASURE})(?=[\s:=]{{1,4}}{NUMBER})", re.IGNORECASE)
 _SIDED = re.compile(r"(val|valid|validation|eval|evaluation|test|dev)_")
 _SOME = re.compile(rf"{_TRAIN}|{_EVALUATION}|out|in[- _]sample", re.IGNORECASE)
 _CHARACTERS = 600
@@ -88,8 +91,26 @@ def each_named(line: str) -> str:
     line = _AFTER.sub(lambda found: f"{_of(found[2])}_{found[1]}: ", line)
     line = _ONCE.sub(lambda found: f"train_{found[1]}: {found[3]}{found[4]}{_of(found[5])}_{found[1]}: ", line)
     line = _BOTH.sub(_both, line)
+    line = _each_behind_its_side(line)
     if len(_ANY_MEASURE.findall(line)) == 1:  # with several, nobody can know which one the evaluation has
         line = _THEN.sub(_then, line)
+    return line
+
+
+def _each_behind_its_side(line: str) -> str:
+    """Return a line with the names of all sides, if each is named once, before several measures: "train bce 0.6 auc 0.7 | val
+    bce 0.7 auc 0.6". Only a measure that stands behind several sides has no other meaning.
+    """
+    sides = list(_SIDE_OF.finditer(line))
+    if len(sides) < 2:
+        return line
+    ends = [*(side.start() for side in sides[1:]), len(line)]
+    bare = [list(_BARE.finditer(line, side.end() + 1, end))[1:] for side, end in zip(sides, ends, strict=True)]
+    behind = Counter(name for found in bare for name in {measure[1].lower() for measure in found})
+    for side, found in zip(reversed(sides), reversed(bare), strict=True):
+        for measure in reversed(found):
+            if behind[measure[1].lower()] > 1:
+                line = f"{line[: measure.start()]}{_of(side[1])}_{line[measure.start() :]}"
     return line
 
 

@@ -19,7 +19,7 @@ _ENTRY = re.compile(
     re.IGNORECASE,
 )
 _NAME = re.compile(r"[^\W\d_][\w/@%.()\[\]-]{0,40}")
-_WORDS = re.compile(r"[^\W\d_][\w/@%.()\[\]-]{0,40}(?: [\w/@%.()\[\]-]{1,20}){0,5}")
+_WORDS = re.compile(r"[^\W\d_][\w/@%.()\[\]-]{0,40}(?: [\w/@%.()\[\]-]{1,20}){0,9}")
 """A name between bars or wide gaps may have several words."""
 _SHORT_COUNTERS = {"E": "epoch", "#": "step", "ep": "epoch", "Ep": "epoch", "it": "step"}
 """What spaCy calls them, and people who have little room."""

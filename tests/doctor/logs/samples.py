@@ -406,7 +406,12 @@ MATCHING: tuple[tuple[str, str, dict[str, str]], ...] = (
         "torch.distributed.DistNetworkError: The client socket has timed out after 4000ms while trying "
         "to connect to (127.0.0.1, "
         "29578).",
-        {"ms": "4000", "address": "127.0.0.1, 29578"},
+        {"after": "4000ms", "address": "127.0.0.1, 29578"},
+    ),
+    (
+        "rdzv_timeout",
+        "torch.distributed.DistNetworkError: The client socket has timed out after 600s while trying to connect to (a, 1).",
+        {"after": "600s", "address": "a, 1"},
     ),
     ("rdzv_timeout", "torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError", {}),
     ("child_failed", "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ", {}),

@@ -140,6 +140,7 @@ SOURCES: tuple[tuple[str, str, dict[str, str]], ...] = (
         {"program": "mpirun"},
     ),
     ("mpi_slots", "All nodes which are allocated for this job are already filled.", {}),
+    ("mpi_launch", "but OMPI was not built with SLURM's PMI support and therefore cannot", {}),
     ("mpi_launch", "ORTE was unable to reliably start one or more daemons.", {"program": "ORTE"}),
     ("mpi_launch", "prterun was unable to launch the specified application as it could not access", {"program": "prterun"}),
     (

@@ -41,6 +41,12 @@ def last(text: str) -> dict[str, float]:
         ("epoch 3 loss train 0.1 val 0.9", BOTH),
         ("epoch 3 loss: train=0.1 va=0.9", BOTH),
         ("epoch 3 train/val loss 0.1/0.9", BOTH),
+        (
+            "Epoch 003 | train bce 0.1 auc 0.7 | val bce 0.9 auc 0.6 | test auc 0.5 | 2.2s *",
+            {"train_bce": 0.1, "train_auc": 0.7, "val_bce": 0.9, "val_auc": 0.6, "test_auc": 0.5},
+        ),
+        ("epoch 3: train loss 0.1 acc 0.8, val loss 0.9 acc 0.5", {**BOTH, "train_acc": 0.8, "val_acc": 0.5}),
+        ("epoch 3: train loss 0.1, val loss 0.9, acc 0.5", {**BOTH, "acc": 0.5}),
         ("epoch 3 loss (tr/va) 0.1/0.9", BOTH),
         ("epoch 3 loss 0.1 (val 0.9)", {"loss": 0.1, "val_loss": 0.9}),
         ("epoch 3 train loss 0.1, val 0.9", BOTH),

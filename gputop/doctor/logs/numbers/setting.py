@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 _ONE_MODEL = ("mesh_dim_names", "ulysses", "cfg parallel", "pipeline stage", "1f1b", "model parallel over", "parallel degree")
 _PARALLEL = re.compile(
-    r"\b(?:tensor|pipeline|sequence|context|expert|tp|pp|ep|sp|cp)[-_ ]?(?:model[-_ ]?)?(?:parallel(?:ism)?)?"
+    r"\b(?P<kind>tensor|pipeline|sequence|context|expert|tp|pp|ep|sp|cp)[-_ ]?(?:model[-_ ]?)?(?:parallel(?:ism)?)?"
     r"(?:[-_ ]?(?:world[-_ ]?)?(?:size|degree|ways?))?(?P<sized>\s?[=:(]\s?(?P<number>\d{1,5})|)"
 )
+_OF_EXPERTS = frozenset(("expert", "ep"))
 _APART = re.compile(
     r"\b(?:local[ -]?sgd|diloco|federat|fedavg|gossip|easgd|ensembles?\b|population|pbt\b|sweep|hyperparam|grid search|optuna|"
     r"trials?\b|grpo\b|majority vote|self-play|actors?\b|rollouts?\b|(?:one|1) (?:run|job|config|trial) (?:per|on each)|"
@@ -39,6 +41,8 @@ class Setting:
         """Start before the first line."""
         self.is_one_model = False
         """Whether several processes hold parts of one model: they have to see the same samples, and hold other weights."""
+        self.shares_only_experts = True
+        """Whether they hold nothing but different experts of it, if it is one model: these are meant to get as much to do."""
         self.are_apart = False
         """Whether the processes, or the runs in the log, train or compute by themselves, at least for some time."""
         self.joins = False
@@ -54,18 +58,19 @@ class Setting:
         self.names_ranks = self.names_ranks or any(word in lower for word in _OF_RANKS)
         self.joins = self.joins or "join(" in lower
         self.are_apart = self.are_apart or _APART.search(lower) is not None or _ALONE.search(lower) is not None
-        self.is_one_model = self.is_one_model or any(word in lower for word in _ONE_MODEL) or _is_parallel(lower)
+        kinds = {"other"} if any(word in lower for word in _ONE_MODEL) else set(_kinds_of_parallelism(lower))
+        self.is_one_model = self.is_one_model or bool(kinds)
+        self.shares_only_experts = self.shares_only_experts and not kinds - _OF_EXPERTS
 
 
-def _is_parallel(lower: str) -> bool:
-    """Return whether a line names a kind of parallelism within a model; not if its size is 1."""
+def _kinds_of_parallelism(lower: str) -> Iterator[str]:
+    """Yield each kind of parallelism within a model that a line names; not if its size is 1."""
     if "parallel" not in lower and "p=" not in lower and "p_size" not in lower and "p:" not in lower:
-        return False
+        return
     for found in _PARALLEL.finditer(lower):
-        if "parallel" in found[0] and not found["number"]:
+        number = found["number"]
+        if "parallel" in found[0] and not number:
             after = re.match(r"\W{0,3}(?:with )?(?:size|degree|ranks?)?\W{0,4}(\d{1,5})", lower[found.end() :])
-            if after is None or int(after[1]) > 1:
-                return True
-        elif found["number"] and int(found["number"]) > 1:
-            return True
-    return False
+            number = after[1] if after is not None else "2"
+        if number and int(number) > 1:
+            yield found["kind"]

@@ -9,7 +9,7 @@ from gputop import units
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Confidence, Fact, Finding
 from gputop.doctor.logs.numbers.line import Line
-from gputop.doctor.logs.numbers.parts import LINES_MIN, PartKind, spent
+from gputop.doctor.logs.numbers.parts import LINES_MIN, PartKind, kind_of, spent
 from gputop.doctor.logs.numbers.texts import CHECKPOINTS, COMMUNICATES, EVALUATION, WAITS_FOR_DATA, Text
 from gputop.tracking.printed.rates import is_of_first_batch
 
@@ -79,12 +79,12 @@ class StepParts:
         if share < possible:
             return ()
         sure = share >= likely and not (kind == kind_of_wait == "data" and waiting)
-        return (_finding(kind, share, "likely" if sure else "possible", self._reports),)
+        return (takes_much(kind, share, "likely" if sure else "possible", self._reports),)
 
     def _end_block(self) -> None:
         block, self._block = self._block, {}
-        if len(block) > 1:
-            self._take(block)
+        if len(block) > 1 and any(kind_of(name) in (None, "compute", "whole") for name in block):
+            self._take(block)  # else the lines are about different things, such as a batch and an evaluation
 
     def _take(self, parts: Mapping[str, float]) -> None:
         found = spent(parts)
@@ -95,7 +95,8 @@ class StepParts:
             self._sums[kind] = self._sums.get(kind, 0.0) + seconds
 
 
-def _finding(kind: PartKind, share: float, confidence: Confidence, reports: int) -> Finding:
+def takes_much(kind: PartKind, share: float, confidence: Confidence, reports: int) -> Finding:
+    """Return the finding on a kind of work that takes this share of each step, by so many reports."""
     id_, (title, cause, fix), refuted_by = _TEXTS[kind]
     return Finding(
         id=id_,

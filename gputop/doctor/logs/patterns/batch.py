@@ -136,6 +136,18 @@ PATTERNS: tuple[Pattern, ...] = (
         "which python; ls -l train.py  # on every host of the hostfile, and executable there",
         refuted_by="The ranks started: they print their own lines.",
     ),
+    failure(
+        "mpi_launch",
+        None,
+        "OMPI was not built with",
+        # Open MPI 3 to 5, orte/mca/ess or opal/mca/pmix: the help text "srun", "slurm:no_pmi" or similar.
+        r"^but OMPI was not built with SLURM's PMI support",
+        "srun started the ranks, but Open MPI was built without Slurm's PMI",
+        "It needs PMI or PMIx to find out which ranks there are: without it, MPI_Init fails in each of them.",
+        "srun --mpi=list  # pmix: srun --mpi=pmix ..., if this Open MPI has it: ompi_info | grep -i pmi\n"
+        "mpirun python train.py  # inside the allocation, instead of srun",
+        refuted_by="srun --mpi=pmix starts the same program.",
+    ),
     *(
         failure(
             "slurm_refused",

@@ -164,7 +164,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "rdzv_timeout",
         "G03",
         "client socket has timed out",
-        r"(?:Error|Exception)\b.{0,400}client socket has timed out after (?P<ms>\d+)ms while trying to connect to "
+        r"(?:Error|Exception)\b.{0,400}client socket has timed out after (?P<after>\d+m?s) while trying to connect to "
         r"\(?(?P<address>[^\s),]+, ?\d+|[^\s)]+)",
         "No process answered at {address}",
         "The first rank does not listen there: it was not started or has already ended, MASTER_ADDR or the port is wrong, "

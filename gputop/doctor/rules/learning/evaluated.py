@@ -29,6 +29,7 @@ from gputop.doctor.rules.learning.overfits import (
     RISEN,
     RISEN_FROM_FIRST,
     RISEN_MUCH,
+    RISEN_WITH_SCORES,
     RISING_SHARE,
     SINCE_IF_MUCH,
     SINCE_MIN,
@@ -232,7 +233,8 @@ J05 = Rule(
         f"evaluation's has risen to {RISEN:g} times that, and each score has fallen by {1 - FALLEN:.0%} (possible, info)",
         f"losses below 0 have fallen and risen by {FITTED_BY:.0%} of what they were",
         f"or so in {SINCE_IF_MUCH} evaluations, if each is worse than the one before, and the newest {RISEN_MUCH:g} times the "
-        f"lowest; or {SINCE_MIN} since the first, which was the lowest, have come to {RISEN_FROM_FIRST:g} times that, and "
+        f"lowest ({RISEN_WITH_SCORES:g} times if scores fell); or {SINCE_MIN} since the first, which was "
+        f"the lowest, have come to {RISEN_FROM_FIRST:g} times that, and "
         f"{RISING_SHARE:.0%} of them are worse than the one before",
     ),
     estimated=True,

@@ -174,7 +174,7 @@ def evaluated_at_chance(evidence: Evidence, group: RankGroup, rank: Rank, name: 
     if len(series) < LOSSES_MIN or opposes(name) or warms_up(evidence, group, rank):
         return None
     scores = courses(evidence, group, lambda item: is_an_evaluation(item) and bool(words_of(item) & _ACCURACY))
-    loss = _steady_median(series.values)
+    loss = steady_median(series.values)
     if loss is None or not math.log(2) - CHANCE_WITHIN <= loss <= math.log(FEW_CLASSES) + CHANCE_WITHIN or not scores:
         return None
     for score in scores:
@@ -233,7 +233,7 @@ def _steady(losses: Sequence[float]) -> float | None:
     return mean if math.isfinite(mean) and mean > 0 and steady else None
 
 
-def _steady_median(losses: Sequence[float]) -> float | None:
+def steady_median(losses: Sequence[float]) -> float | None:
     """Return the median loss; None if it moves, or is not finite."""
     half = len(losses) // 2
     before, now = statistics.median(losses[:half]), statistics.median(losses[half:])

@@ -23,6 +23,8 @@ RISEN = 1.5
 surely, also comes that far: therefore a score must have fallen, too (our choice)."""
 SINCE_IF_MUCH, RISEN_MUCH = 5, 2.0
 """So few are enough if each is worse than the one before, and that median is so many times the lowest (our choice)."""
+RISEN_WITH_SCORES = 1.3
+"""The same if a score has fallen: then the model is not only surer (our choice)."""
 RISEN_FROM_FIRST, RISING_SHARE = 1.2, 0.7
 """A loss that was never lower than at first has risen to so many times that, in this share of the evaluations: what is learned
 says nothing about other data from the first epoch on (our choice)."""
@@ -34,7 +36,7 @@ FITTED = 0.3
 FITTED_BY = 0.5
 """Losses below 0 have fallen, or risen, by this share of what they were (our choice)."""
 _OF_FIVE = re.compile(r"(?i)(?:acc(?:uracy)?|top|prec|r(?:ecall)?)[@_-]?(?:5|10)(?!\d)")
-_LOSSES = frozenset(("nll", "ppl", "perplexity", "xent"))
+_LOSSES = frozenset(("nll", "ce", "bce", "logloss", "ppl", "perplexity", "xent", "mse", "rmse", "mae"))
 HOLD_S = 5.0
 
 
@@ -54,7 +56,7 @@ def overfits(evidence: Evidence, group: RankGroup) -> Judgement:
     scores = first or scores  # what is among the first five stays there for long
     if not all(_has_fallen(course) for course in scores):
         return None
-    turned = next((course for course in evaluations if _is_a_loss(course) and _has_turned(course)), None)
+    turned = next((course for course in evaluations if _is_a_loss(course) and _has_turned(course, bool(scores))), None)
     if turned is None:
         return None
     now, number = _now(turned), turned.means.index(min(turned.means)) + 1
@@ -109,13 +111,12 @@ def _now(course: Course) -> float:
     return statistics.median(course.means[-NEWEST:])
 
 
-def _has_turned(course: Course) -> bool:
-    """Return whether a loss has fallen, and then risen in both halves of the evaluations since."""
+def _has_turned(course: Course, scores_fell: bool) -> bool:
+    """Return whether a loss has fallen, and then risen in both halves of the evaluations since, or each time."""
     lowest = course.means.index(min(course.means))
     since = course.means[lowest:]
-    rises_much = 0 < RISEN_MUCH * since[0] <= _now(course) and all(
-        before < after for before, after in itertools.pairwise(since)
-    )
+    much = RISEN_WITH_SCORES if scores_fell else RISEN_MUCH
+    rises_much = 0 < much * since[0] <= _now(course) and all(before < after for before, after in itertools.pairwise(since))
     if lowest > 0 and len(since) > SINCE_IF_MUCH and rises_much:
         return True
     if lowest == 0:

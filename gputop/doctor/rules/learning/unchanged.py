@@ -12,6 +12,9 @@ from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings.finding import Confidence, Fact, Finding, Severity
+from gputop.doctor.rules.learning.all_wrong import ALL as WRONG
+from gputop.doctor.rules.learning.all_wrong import EVALUATIONS_MIN as WRONG_TIMES
+from gputop.doctor.rules.learning.all_wrong import all_wrong
 from gputop.doctor.rules.learning.courses import courses
 from gputop.doctor.rules.learning.evaluations import DIGITS_MIN, SCORES_MIN, is_an_evaluation, is_same, is_score, is_telling
 from gputop.doctor.rules.learning.guessing import (
@@ -105,6 +108,7 @@ def _by_loss(evidence: Evidence, group: RankGroup) -> Judgement:
     flat = (
         guesses(evidence, group, rank, name, series)
         or evaluated_at_chance(evidence, group, rank, name, series)
+        or all_wrong(evidence, group, name, series)
         or stays_at_chance(evidence, group, rank, name, series)
         or _flat(evidence, group, rank, name, series)
         or _flat_by_epochs(evidence, group, rank, name, series)
@@ -142,6 +146,8 @@ J03 = Rule(
         f"that of a guess, within a factor of e^{CHANCE_WITHIN:g} (possible)",
         f"so in {LOSSES_MIN} reports of the loss, with that accuracy in {EVALUATIONS_MIN} evaluations or more, for up to "
         f"{FEW_CLASSES} classes (possible)",
+        f"{WRONG_TIMES} or more evaluations find an error rate of {WRONG:.0%} or more, and the loss has been the same since "
+        "the first quarter of its reports (possible)",
         f"after {CHANCE_STEPS} steps ({CHANCE_STEPS * 100:,} for 1,000 classes) or {EPOCHS_MIN} epochs, the mean loss of the "
         f"second half is that of a guess among up to 12, 100, 200 or 1,000 classes, within {ABOVE:.0%} or its own error, as "
         f"soon after the start; it began within {BEGAN_WITHIN:.0%} of it (possible; info unless within {BEGAN_AT:.0%})",

@@ -45,6 +45,9 @@ EVENLY = 0.2
 is unstable, it jumps at any time. A jump in between may have been too small to count (our choice)."""
 JUMPS_COARSE = 9
 """Where so few losses are printed that a jump may show a fifth of the way late, more jumps must be even (our choice)."""
+REPEATED_MAX, REPEATS_MIN, REPEATED_WITHIN = 4, 2, 0.03
+"""Up to so many jumps repeat, at least so many times after the first, in ways that differ by no more than this share (our
+choice)."""
 RISES = 2.0
 """A learning rate that rises to this many times itself explains jumps: a schedule with restarts."""
 
@@ -174,19 +177,21 @@ def _forgets(evidence: Evidence, group: RankGroup) -> Judgement:
     first = begins[0].mean
     far = _forgotten(series.values, LEARNED * first, FORGOTTEN * first)
     others = (_forgotten(series.values, low * first, high * first) for high, low in SURE)
-    jumps = next((found for found in (far, *others) if _come_evenly(series.steps, found)), [])
-    if not jumps:
+    jumps = next((found for found in (far, *others) if _per_round(series.steps, found)), [])
+    each = _per_round(series.steps, jumps)
+    if not each:
         return None
-    gaps = [series.steps[after] - series.steps[before] for before, after in itertools.pairwise(jumps)]
+    rounds = [series.steps[after] - series.steps[before] for before, after in zip(jumps, jumps[each:], strict=False)]
     low, high = min(series.values[jumps[0] : jumps[-1]]), median(series.values[at] for at in jumps)
     where_to = "far above" if jumps is far else "back towards"
+    often = f" {each} times" if each > 1 else ""
     text = f"{len(jumps)} times, the loss has fallen as far as {units.metric(low)}, and then jumped to {units.metric(high)}"
     finding = tracked.about(
         group,
         "J04",
         "warning",
         "possible",
-        f"Every {round(median(gaps))} steps, the loss jumps {where_to} its first values: the data may not be shuffled",
+        f"Every {round(median(rounds))} steps, the loss jumps {where_to} its first values{often}: the data may not be shuffled",
         [
             Fact(text, high, logged.source(group)),
             Fact(
@@ -223,6 +228,7 @@ J04 = Rule(
         f"or, without a known sampler, the loss jumps {JUMPS_MIN} times from below {LEARNED:.0%} to above {FORGOTTEN:.0%} of "
         f"the mean of the first losses, always after equally many steps, or a multiple (within {EVENLY:.0%}, and half the "
         f"way between two losses; {JUMPS_COARSE} times if that way is longer; possible)",
+        f"or {REPEATS_MIN + 1} times or more, the same 2 to {REPEATED_MAX} jumps follow each other (possible)",
         f"or less far, from lower: {'; '.join(f'from {low:.0%} to {high:.0%}' for high, low in SURE)} (possible)",
         f"not if the learning rate rises to {RISES:g} times itself, or another model begins",
     ),
@@ -263,14 +269,27 @@ def _forgotten(values: Sequence[float], low: float, high: float) -> list[int]:
     return found
 
 
-def _come_evenly(steps: Sequence[int], jumps: Sequence[int]) -> bool:
-    """Return whether there are enough jumps, always after equally many steps, or a multiple; ``jumps`` are places of steps."""
+def _per_round(steps: Sequence[int], jumps: Sequence[int]) -> int:
+    """Return 1 if there are enough jumps, always after equally many steps, or a multiple; ``jumps`` are places of steps.
+
+    Or how many jumps repeat after equally many steps: where classes of different sizes begin, in each epoch; 0 if none do.
+    """
     if len(jumps) < JUMPS_MIN:
-        return False
+        return 0
     gaps = [steps[after] - steps[before] for before, after in itertools.pairwise(jumps)]
     between = median(after - before for before, after in itertools.pairwise(steps))
     is_coarse = between > EVENLY * median(gaps)
-    return len(jumps) >= (JUMPS_COARSE if is_coarse else JUMPS_MIN) and _are_even(gaps, between)
+    if len(jumps) >= (JUMPS_COARSE if is_coarse else JUMPS_MIN) and _are_even(gaps, between):
+        return 1
+    return next((each for each in range(2, REPEATED_MAX + 1) if _repeat(steps, jumps, each, between)), 0)
+
+
+def _repeat(steps: Sequence[int], jumps: Sequence[int], each: int, between: float) -> bool:
+    """Return whether so many jumps repeat in equal ways, often enough."""
+    ways = [steps[after] - steps[before] for before, after in zip(jumps, jumps[each:], strict=False)]
+    if len(ways) < REPEATS_MIN * each:
+        return False
+    return max(ways) - min(ways) <= max(REPEATED_WITHIN * min(ways), between)
 
 
 def _are_even(gaps: Sequence[int], between: float) -> bool:

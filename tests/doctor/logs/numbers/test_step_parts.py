@@ -164,3 +164,15 @@ def test_timers_of_megatron(tmp_path: Path) -> None:
     assert finding.title == "Communication takes much of the step: 69% of each step, by its own numbers"
     assert found(tmp_path, timers(120.0, 3), "E06") is None
     assert found(tmp_path, timers(2920.0, 1), "E06") is None
+
+
+def test_lines_about_a_batch_and_about_an_evaluation_are_no_report(tmp_path: Path) -> None:
+    lines = [
+        line
+        for at in range(12)
+        for line in (
+            f"epoch {at} it 900 mse 0.0{90 - at} 4.8 it/s data 0.003s",
+            f"epoch {at} valid rmse 0.8{at} K  eval 28 s  saved",
+        )
+    ]
+    assert found(tmp_path, lines, "E07") is None

@@ -24,8 +24,8 @@ def own_data(loss: Loss, **more: Loss) -> Scene:
 
 
 def jumps(to: float = 20.0, low: float = 1e-4, every: int = 20, times: int = 100, late: int = 0) -> Loss:
-    """From a low loss to another, so often, and the same way apart; each second time ``late`` steps later."""
-    starts = [BEGINS + number * every + (late if number % 2 else 0) for number in range(times)]
+    """From a low loss to another, so often, and the same way apart; most times up to ``late`` steps later."""
+    starts = [BEGINS + number * every + late * (number * number % 7) // 4 for number in range(times)]
 
     def loss(rank: int, step: int) -> float:
         if step < BEGINS:
@@ -39,6 +39,20 @@ def jumps(to: float = 20.0, low: float = 1e-4, every: int = 20, times: int = 100
 def with_small_jumps(rank: int, step: int) -> float:
     """Every third jump is hardly one."""
     return jumps()(rank, step) * (0.2 if step >= BEGINS and (step - BEGINS) // 20 % 3 == 1 else 1.0)
+
+
+def of_two_classes(to: float = 20.0, ways: tuple[int, ...] = (30, 10)) -> Loss:
+    """Jumps where one of two classes of different sizes begins, in each epoch."""
+    starts = [BEGINS]
+    while len(starts) < 100:
+        starts.append(starts[-1] + ways[len(starts) % len(ways)])
+
+    def loss(rank: int, step: int) -> float:
+        if step < BEGINS:
+            return falls(rank, step)
+        return max(1e-4, to * math.exp(-(step - max(at for at in starts if at <= step))))
+
+    return loss
 
 
 def said_of(scene: Scene, seconds: int = 75) -> Finding | None:
@@ -63,6 +77,13 @@ def test_so_of_a_run_that_only_prints_its_losses() -> None:
 def test_so_if_some_jumps_are_small() -> None:
     finding = said_of(own_data(with_small_jumps), 120)
     assert finding is not None
+
+
+def test_so_of_jumps_that_repeat_in_each_epoch_where_classes_of_different_sizes_begin() -> None:
+    finding = said_of(own_data(of_two_classes()), 120)
+    assert finding is not None
+    assert finding.title == "Every 40 steps, the loss jumps far above its first values 2 times: the data may not be shuffled"
+    assert said_of(own_data(of_two_classes(ways=(30, 10, 25, 14, 33, 8, 29, 17, 36))), 120) is None
 
 
 @pytest.mark.parametrize(

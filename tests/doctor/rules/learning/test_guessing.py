@@ -66,7 +66,8 @@ def test_a_table_that_names_its_percentages_in_the_heading(tmp_path: Path) -> No
 def test_a_last_line_that_names_the_best_epoch(tmp_path: Path) -> None:
     log = tmp_path / "train.log"
     rows = [
-        f"epoch {at:2d}  train loss 3.8{at % 5}  acc 2.1{at % 9}%   test loss 3.83 acc 2.17%   (7.3s)" for at in range(1, 21)
+        f"epoch {at:2d}  train loss 3.8{at % 5}  acc 2.1{at % 9}%   test loss 3.83 acc 2.1{6 + at % 3}%   (7.3s)"
+        for at in range(1, 21)
     ]
     log.write_text("\n".join([*rows, "best test acc 2.17% (epoch 1)"]) + "\n")
     assert any(item.id == "J03" and "guess" in item.title for item in explain_logs([str(log)])[0])

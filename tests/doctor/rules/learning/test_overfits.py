@@ -109,3 +109,25 @@ def test_other_courses_are_left_alone(
 ) -> None:
     title = says(tmp_path, trained, evaluated, dice, epochs)
     assert title is None or "overfits" not in title
+
+
+def test_a_score_that_falls_makes_a_smaller_rise_enough(tmp_path: Path) -> None:
+    rises: Course = lambda epoch: 1.8 * 1.04 ** max(0, epoch - 3) + 0.9 * max(0, 3 - epoch)  # noqa: E731
+    falls: Course = lambda epoch: 0.58 * 0.99**epoch  # noqa: E731
+    assert says(tmp_path, learns, rises, falls, epochs=12) == "The model overfits: val_loss has risen from 1.8 to 2.369"
+    assert says(tmp_path, learns, rises, None, epochs=12) is None
+    assert says(tmp_path, learns, rises, lambda epoch: 0.58 + epoch / 100, epochs=12) is None
+
+
+def test_losses_of_a_short_name_with_their_scores(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(
+        "".join(
+            f"Epoch {at:03d} | train bce {learns(at):.4f} auc {1 - learns(at) / 3:.4f} | "
+            f"val bce {0.46 * 1.06 ** max(0, at - 7) + 0.02 * max(0, 7 - at):.4f} auc {0.76 - at / 300:.4f} | 2.2s\n"
+            for at in range(40)
+        )
+    )
+    found = next((item for item in explain_logs([str(log)])[0] if item.id == "J05"), None)
+    assert found is not None
+    assert found.title.startswith("The model overfits: val_bce has risen")

@@ -24,11 +24,12 @@ _MEMORY = re.compile(
     r"(?i)(?<![A-Za-z_/])(?P<name>(?:(?:max|peak) )?(?:[\w/]{0,40}?(?:mem(?:ory)?|rss|vram)[\w/]{0,20}|ram|cuda|"
     r"mem\w{0,12}alloc\w{0,10}|alloc(?:ated)?|reserved|resv|(?:host|ram|memory|system)\W{1,2}used)"
     r"(?: ?\([^()]{0,30}\))?"
-    r"(?: used| usage| allocated| reserved| wariate| yoyaku| en uso| belegt| utilis[ée]e?| kullan[ıi]lan)?)"
-    r"[\"']?[ :=]{1,4}(?P<value>\d{1,7}(?:\.\d{1,6})?) ?(?P<unit>[KMGT](?:i?B?|o)\b)?(?![\w.]|:\d)"
+    r"(?: en uso| [^\W\d_]{4,14})?)"
+    r"[\"']?[ :=]{1,12}(?P<value>\d{1,7}(?:\.\d{1,6})?)(?: ?[/|] ?\d{1,7}\.\d{1,3})?"
+    r" ?(?P<unit>[KMGT](?:i?B?|o)\b)?(?![\w.]|:\d)"
 )
 _NO_USE = re.compile(
-    r"(?i)free|avail|(?<!rss_)(?<!alloc_)total|limit|pin|retr|count|num|freq|fraction|slots|replay|buffer|cache|(?<![a-z])(?:device|index|bank)"
+    r"(?i)free|avail|libre|frei|livre|dispon|(?<!rss_)(?<!alloc_)total|limit|pin|retr|count|num|freq|fraction|slots|replay|buffer|cache|(?<![a-z])(?:device|index|bank)"
 )
 _WORD = 10
 """A word this close before a name may say that it is not memory in use: "free mem 10.2G"."""
@@ -36,6 +37,8 @@ _WITHOUT_UNIT = re.compile(r"(?i)memory/\w{0,20}alloc\w{0,10}_mem|memory/\w{0,20
 """Composer's, StyleGAN's and torchvision's names, behind which no unit stands."""
 _OF_YOLO = re.compile(r"^\s{1,9}\d{1,5}/\d{1,5}\s{1,12}(\d{1,3}(?:\.\d{1,3})?)G\s")
 """The second column of Ultralytics' table, after the epoch."""
+_OF_MMENGINE = re.compile(r"data_time: \d[\d.]{0,9}\s{1,4}memory: (\d{2,6})\b")
+"""The most that was allocated so far, in MiB."""
 _SIZE = re.compile(r"(?i)\b(?:size|resolution|res|seq_?len(?:gth)?|length|batch_?size|bs|image)[ =:]{1,3}(\d{1,6})\b")
 SIZES_MAX = 3
 """With more different sizes of images, sequences or batches than this, the memory may grow with them (our choice)."""
@@ -64,6 +67,10 @@ class GrowingMemory:
             self._keep(("", "gpu_mem"), "G", float(column[1]) * _FACTORS["g"])
             return
         if not any(word in line.lower for word in _WORDS):
+            return
+        peak = _OF_MMENGINE.search(line.text) if "data_time" in line.lower else None
+        if peak is not None:
+            self._keep(("", "peak of the memory"), "MiB", float(peak[1]))
             return
         speaker = line.speaker
         if _WITHOUT_UNIT.search(line.text) is None and not is_progress(line.rest):

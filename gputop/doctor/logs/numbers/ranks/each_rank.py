@@ -173,6 +173,8 @@ class EachRank:
     def findings(self) -> tuple[Finding, ...]:
         """Return what the ranks' own numbers say together, or those of the hosts."""
         ranks = self._named if len(self._named) > 1 or not self._numbers.are_taken else self._numbered
+        if self._numbers.are_taken and self._named.keys() == self._numbered.keys() and not any(map(_has_steps, ranks.values())):
+            ranks = self._numbered  # "rank 2: shard 2" once, and then "r2 data 0.1 s" in each step
         hosts = self._hosts if self._names.are_taken else {}
         setting = self._setting
         if setting is None or setting.are_apart or setting.is_one_model:
@@ -195,6 +197,10 @@ class EachRank:
             # Numbers alone may be those of folds, seeds or jobs, which have counts and losses of their own, but do not wait.
             found = [replace(item, confidence="possible") if item.id in ("C07", "C11") else item for item in found]
         return tuple(found)
+
+
+def _has_steps(rank: _Rank) -> bool:
+    return bool(rank.parts or rank.losses or rank.totals)
 
 
 def _parts_by_name(ranks: Mapping[str, _Rank]) -> dict[str, dict[str, list[float]]]:

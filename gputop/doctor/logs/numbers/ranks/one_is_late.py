@@ -39,15 +39,18 @@ def one_is_late(
         return None
     common = set.intersection(*(set(parts) for parts in means.values()))
     kinds = {part: kind_of(part) or "compute" for part in common}
-    own = [part for part in common if kinds[part] not in ("whole", "communication", "waiting")]
+    # Beside a collective operation, in which ranks wait for each other, another wait is one for something of its own.
+    others_wait = ("whole", "communication") if "communication" in kinds.values() else ("whole", "communication", "waiting")
+    own = [part for part in common if kinds[part] not in others_wait]
     found = max(((*_latest(means, part), part) for part in sorted(own)), default=None)
     if found is None:
         return None
     more, late, part = found
     usual, takes = means[late][part] - more, means[late][part]
     step = sum(seconds for name, seconds in means[late].items() if kinds.get(name) != "whole")
-    share, times = (DATA_SHARE, DATA_TIMES) if kinds[part] == "data" else (WORK_SHARE, WORK_TIMES)
-    if more <= 0 or (takes if kinds[part] == "data" else more) < share * step or takes < times * usual:
+    waits_for_data = kinds[part] in ("data", "waiting")
+    share, times = (DATA_SHARE, DATA_TIMES) if waits_for_data else (WORK_SHARE, WORK_TIMES)
+    if more <= 0 or (takes if waits_for_data else more) < share * step or takes < times * usual:
         return None
     others = [parts for name, parts in means.items() if name != late]
     waiting = [name for name in common if name != part and _may_wait(name, kinds[name])]
@@ -76,7 +79,7 @@ def _latest(means: Mapping[str, Mapping[str, float]], part: str) -> tuple[float,
 def _finding(late: str, part: str, kind: PartKind, what: Member, times: tuple[float, float, float], unit: str) -> Finding:
     takes, usual, step = times
     who = f"{what} {late}"
-    id_, title, cause, fix = _OF_DATA if kind == "data" else _OF_WORK if kind == "compute" else _OF_MORE
+    id_, title, cause, fix = _OF_DATA if kind in ("data", "waiting") else _OF_WORK if kind == "compute" else _OF_MORE
     return Finding(
         id="K01" if what == "host" else id_,
         severity="warning",

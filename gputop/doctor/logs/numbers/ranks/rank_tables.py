@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from gputop.doctor.findings.finding import Finding
 from gputop.doctor.logs.numbers.line import Line
@@ -78,12 +79,14 @@ class RankTables:
     def findings(self) -> tuple[Finding, ...]:
         """Return the finding on the rank that all others wait for, if there is one."""
         setting = self._setting
-        if setting is None or setting.are_apart or setting.is_one_model:
+        if setting is None or setting.are_apart or (setting.is_one_model and not setting.shares_only_experts):
             return ()
         if {int(rank) for rank in self._ranks} != set(range(len(self._ranks))):
             return ()
         least = MEANS_MIN if self._are_means and (self._columns or self._lists) else LINES_MIN
         found = one_is_late(self._ranks, "rank", "", least) or uneven_work(self._ranks)
+        if found is not None and setting.is_one_model and found.id == "F02":
+            found = _of_experts(found)
         return () if found is None else (found,)
 
     def _take(self, cells: Sequence[str]) -> None:
@@ -122,6 +125,18 @@ class RankTables:
             values = self._ranks.setdefault(rank, {}).setdefault(name, [])
             if len(values) < KEPT:
                 values.append(value)
+
+
+def _of_experts(found: Finding) -> Finding:
+    """Return the finding on a rank that computes longer as one on its experts, which get more tokens than those of others."""
+    return replace(
+        found,
+        id="F03",
+        title=f"{found.title.partition(',')[0]}: its experts get more tokens than those of the others, which wait for it",
+        cause="The router sends most tokens to a few experts, and sends ever more to those that have learned the most.",
+        fix="aux_loss_coef = 0.01  # a loss that balances the router, or a bias for each expert without one\n"
+        "capacity_factor = 1.25  # no expert takes more than its share by this",
+    )
 
 
 def _cells(text: str) -> list[str]:

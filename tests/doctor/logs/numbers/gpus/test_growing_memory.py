@@ -28,6 +28,8 @@ GROWS: Callable[[int], float] = lambda at: 10.0 + at  # noqa: E731
         ("mem {:.1f}GiB", "memory"),
         ("VRAM {:.1f} Go", "memory of the GPU"),
         ("epokku 3 memori wariate {:.1f} GiB", "memory"),
+        ("memoria asignada    {:.0f} MiB", "memory"),
+        ("mem {:.2f} / 24.00 GiB", "memory"),
     ],
 )
 def test_memory_that_grows_all_the_time(text: str, where: str, tmp_path: Path) -> None:
@@ -103,3 +105,16 @@ def test_memory_that_is_only_used(course: Callable[[int], float], tmp_path: Path
 )
 def test_other_numbers_that_grow(text: str, tmp_path: Path) -> None:
     assert found(tmp_path, lines(text, GROWS, 24), "H06") is None
+
+
+def test_the_peak_that_mmengine_prints_without_a_unit(tmp_path: Path) -> None:
+    text = "time: 0.4870  data_time: 0.0106  memory: {:.0f}"
+    finding = found(tmp_path, lines(text, lambda at: 9000.0 + 1600 * at, 30), "H06")
+    assert finding is not None
+    assert finding.title == "The memory grows all the time: peak of the memory from 9000 MiB to 55400 MiB"
+    assert finding.confidence == "likely"
+    assert found(tmp_path, lines(text, lambda at: 9000.0 + 4000 * (at > 3), 30), "H06") is None, "once larger"
+
+
+def test_memory_that_is_free_in_other_languages(tmp_path: Path) -> None:
+    assert found(tmp_path, lines("memoria libre {:.1f} GiB", GROWS), "H06") is None

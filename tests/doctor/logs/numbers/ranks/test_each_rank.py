@@ -332,3 +332,21 @@ def test_the_ends_of_the_files_of_several_ranks(tmp_path: Path) -> None:
     assert finding is not None
     assert finding.title == "Rank 3 has 1 249 batches in an epoch, rank 0 has 1 251"
     assert found(tmp_path, [line for rank in range(4) for line in file(rank, 1251)], "C07") is None
+
+
+def test_a_rank_that_waits_outside_the_collective_while_the_others_wait_in_it(tmp_path: Path) -> None:
+    def log(wait: float, reduce: float) -> list[str]:
+        shards = [f"rank {rank}: shard /data/shard{rank}  (nvme)" for rank in range(4)]
+        steps = [
+            f"r{rank} wait  {wait if rank == 2 else 0.008:.3f}s | fwd+bwd 0.49{at}s | "
+            f"allreduce {0.04 if rank == 2 else reduce:.3f}s | step 1.540s"
+            for at in range(8)
+            for rank in range(4)
+        ]
+        return [*shards, "--- step 100 loss 1.9361", *steps]
+
+    finding = found(tmp_path, log(1.02, 1.05), "F01")
+    assert finding is not None
+    assert finding.title == "Rank 2 waits for its data, and the others wait for rank 2"
+    assert found(tmp_path, log(1.02, 1.05), "E06") is None
+    assert found(tmp_path, log(0.008, 0.04), "F01") is None

@@ -100,3 +100,24 @@ def test_columns_that_a_comment_names(tmp_path: Path) -> None:
     assert finding is not None
     assert finding.title == "Rank 2 waits for its data, and the others wait for rank 2"
     assert found(tmp_path, [heading, *(row for at in range(8) for row in rows(at, 9))], "F01") is None
+
+
+def experts(heading: str, slow: float, waits: float) -> list[str]:
+    lines = [heading]
+    for at in range(8):
+        lines += [f"[{at * 250:5d}] loss {5 - at / 4:.3f}  step 334 ms", "   rank  tokens_recv  fwd_bwd_ms  wait_all_to_all_ms"]
+        lines += [
+            f"   {rank:4d}  {15668:9d}  {slow if rank == 5 else 80.9:8.1f}  {4 if rank == 5 else waits:8.1f}"
+            for rank in range(8)
+        ]
+    return lines
+
+
+def test_experts_that_get_most_tokens(tmp_path: Path) -> None:
+    finding = found(tmp_path, experts("8 ranks, expert parallel 8, top-1 routing", 190.0, 117.0), "F03")
+    assert finding is not None
+    assert finding.title.startswith("Rank 5 computes longer: its experts get more tokens")
+    for heading in ("8 ranks, tensor parallel 8", "expert parallel 8, pipeline parallel 2"):
+        log = experts(heading, 190.0, 117.0)
+        assert found(tmp_path, log, "F03") is None, "its parts of the model are meant to differ"
+        assert found(tmp_path, log, "F02") is None

@@ -1,0 +1,61 @@
+"""A recognizer that gets every word wrong in each evaluation, while its loss stays where it is (part of J03). Pure."""
+
+from __future__ import annotations
+
+from gputop import units
+from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.rank_groups import RankGroup
+from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.learning.courses import courses
+from gputop.doctor.rules.learning.evaluations import is_an_evaluation, words_of
+from gputop.doctor.rules.learning.guessing import LOSSES_MIN, steady_median
+from gputop.doctor.rules.support import logged, tracked
+from gputop.doctor.rules.support.rule import Judgement, Suspicion
+from gputop.history.points import PointSeries
+
+EVALUATIONS_MIN = 6
+"""A recognizer says nothing in its first evaluations: CTC's loss has a plateau of blanks at first (our choice)."""
+ALL = 0.98
+"""So large a share of the words, characters or phones is wrong: an empty answer has an error rate of 1 (our choice)."""
+_RATES = frozenset(("wer", "cer", "per", "ter", "mer"))
+PERCENT_FROM = 5.0
+"""A rate above this counts in percent: more words than that are never inserted for each one (our choice)."""
+
+
+def all_wrong(evidence: Evidence, group: RankGroup, name: str, series: PointSeries) -> Judgement:
+    """J03: every evaluation finds an error rate of about 1, and the loss ``name`` has been the same since its first quarter."""
+    if len(series) < LOSSES_MIN:
+        return None
+    loss = steady_median(series.values[len(series) // 4 :])
+    rates = courses(evidence, group, lambda item: is_an_evaluation(item) and bool(words_of(item) & _RATES))
+    if loss is None or not rates:
+        return None
+    for rate in rates:
+        if rate.values < EVALUATIONS_MIN or rate.lowest < ALL * (100 if rate.lowest > PERCENT_FROM else 1):
+            return None
+    first = rates[0]
+    finding = tracked.about(
+        group,
+        "J03",
+        "warning",
+        "possible",
+        f"After {first.values} evaluations, everything is still wrong: {first.name} is {units.metric(first.lowest)} or more",
+        [
+            Fact(
+                f"{first.name} was {units.metric(first.lowest)} to {units.metric(first.highest)} in {first.values} evaluations",
+                first.lowest,
+                first.source,
+            ),
+            Fact(
+                f"{name} stays at {units.metric(loss)} in {units.count(len(series))} reports",
+                loss,
+                f"{logged.source(group)}: {name}",
+            ),
+        ],
+        "The model answers the same to every input, such as only blanks. The learning rate is too high for it or too low, the "
+        "texts do not belong to the inputs, or their tokens are not those that the model's outputs stand for.",
+        "print(tokenizer.decode(labels[labels >= 0]), hypothesis)  # does this text belong to this input?\n"
+        "# and overfit ten samples: if the model cannot, it has a fault",
+        "The loss has a plateau at first, and falls later.",
+    )
+    return Suspicion(finding, 5.0)
