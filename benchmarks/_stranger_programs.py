@@ -78,9 +78,9 @@ def with_python(name: str, *options: str) -> tuple[str, ...]:
     return (sys.executable, "-u", f"{name}.py", *options)
 
 
-def with_torchrun(name: str) -> tuple[str, ...]:
+def with_torchrun(name: str, *options: str) -> tuple[str, ...]:
     """Return the command of a script with two ranks."""
-    return (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", f"{name}.py")
+    return (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", f"{name}.py", *options)
 
 
 ALL: tuple[Program, ...] = (

@@ -31,6 +31,7 @@ from gputop.doctor.logs.numbers.gpus.stated_places import TAKEN_SHARE
 from gputop.doctor.logs.numbers.gpus.utilization import HARDLY_PERCENT as HARDLY
 from gputop.doctor.logs.numbers.gpus.utilization import LINES_MIN as UTILIZED_MIN
 from gputop.doctor.logs.numbers.gpus.utilization import SHORT_S
+from gputop.doctor.logs.numbers.growing_parts import GROWN as PART_GROWN
 from gputop.doctor.logs.numbers.lightning_profiles import CHECKPOINT_SHARE as LIGHTNING_SAVES
 from gputop.doctor.logs.numbers.lightning_profiles import POSSIBLE as LIGHTNING
 from gputop.doctor.logs.numbers.parts import LINES_MIN
@@ -85,6 +86,8 @@ actors or runs that are apart.
   epochs or at regular distances ([E07](#e07)). Without a printed pace, these times are the pace ([E10](#e10)).
 - The first batch of {EPOCHS_MIN} or more epochs takes {TIMES:g} times as long as others, or the loop waits that long for it;
   progress bars show this too ([D06](#d06)).
+- A part of each iteration that takes {PART_GROWN:g} times as long in the last quarter as in the first, and more in each, beside
+  parts that do not ([E10](#e10)).
 - Memory that each quarter of {VALUES_MIN} or more values adds to, {GROWN:g} times in all ([H06](#h06)).
 - Any number of the training that becomes NaN to the end, unless another one in its line stays a number ([J01](#j01)).
 - Heartbeats and monitors of a training that say, to the end of the log and for {SPAN_S:.0f} s or more, that nothing moves, or

@@ -25,6 +25,7 @@ from gputop.doctor.logs.numbers.gpus.smi_rows import SmiRows
 from gputop.doctor.logs.numbers.gpus.smi_tables import SmiTables
 from gputop.doctor.logs.numbers.gpus.stated_places import StatedPlaces
 from gputop.doctor.logs.numbers.gpus.utilization import Utilization
+from gputop.doctor.logs.numbers.growing_parts import GrowingParts
 from gputop.doctor.logs.numbers.lightning_profiles import LightningProfiles
 from gputop.doctor.logs.numbers.line import Follower, Lines
 from gputop.doctor.logs.numbers.not_a_number import NotANumber
@@ -102,7 +103,17 @@ def printed_findings(path: Path) -> tuple[Finding, ...]:
     Of each id, only the first finding: what compares ranks says more than what holds for all of them.
     """
     followers: tuple[Follower, ...] = (
-        *(EachRank(), RankColumns(), RankTables(), NotANumber(), OneProcess(), Pauses(), FirstBatches(), StepParts()),
+        *(
+            EachRank(),
+            RankColumns(),
+            RankTables(),
+            NotANumber(),
+            OneProcess(),
+            Pauses(),
+            FirstBatches(),
+            GrowingParts(),
+            StepParts(),
+        ),
         *(
             GrowingMemory(),
             StandsStill(),

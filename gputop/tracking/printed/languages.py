@@ -14,7 +14,8 @@ _LOSS = (
     r"потер[яи]|втрат[аи]|sonshitsu|损失值?|損失|손실)"
 )
 _ACCURACY = (
-    r"(?:exactitude?|genauigkeit|acur[áa]cia|accuratezza|do[ğg]ruluk|dok[łl]adno[śs][ćc]|nauwkeurigheid|noggrannhet|"
+    r"(?:exactitude?|genauigkeit|trefferquote|treffer(?= (?:tr|pr|val|train))|"
+    r"acur[áa]cia|accuratezza|do[ğg]ruluk|dok[łl]adno[śs][ćc]|nauwkeurigheid|noggrannhet|"
     r"p[řr]esnost|seikairitsu|точность|точність|准确率|正解率|정확도)"
 )
 _OF = r"(?: (?:de |d['’]|en |na |di |на )?|_)"

@@ -150,7 +150,7 @@ def _both(found: re.Match[str]) -> str:
     return f"train_{measure}: {found[7]}, {_of(evaluation)}_{measure}: "
 
 
-_COMMA = re.compile(r"(?<=[:=\s])(-?\d{1,6}),(\d{1,8})(?![\w.,:/-])")
+_COMMA = re.compile(r"(?<=[:=\s])(-?\d{1,6}),(\d{1,8})(?=e[-+]\d|(?![\w.,:/-]))")
 _POINT = re.compile(r"\d\.\d")
 
 

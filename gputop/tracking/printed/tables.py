@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 
-from gputop.tracking.printed.names import ALSO, ANY_MEASURED, NUMBER, Printed, is_listed, lower
+from gputop.tracking.printed.names import ALSO, ANY_MEASURED, NUMBER, PERCENT, Printed, is_evaluation, is_listed, lower
 from gputop.tracking.printed.rates import DATA_TIME, STEP_TIME
-from gputop.tracking.printed.sides import full
+from gputop.tracking.printed.sides import full, with_points
 
 _BOOSTING = re.compile(r"\[(\d{1,15})\]\s+(\S.*)")
 _ENTRY = re.compile(
@@ -23,6 +23,9 @@ _WORDS = re.compile(r"[^\W\d_][\w/@%.()\[\]-]{0,40}(?: [\w/@%.()\[\]-]{1,20}){0,
 """A name between bars or wide gaps may have several words."""
 _SHORT_COUNTERS = {"E": "epoch", "#": "step", "ep": "epoch", "Ep": "epoch", "it": "step"}
 """What spaCy calls them, and people who have little room."""
+_TRAINED, _ENDING = frozenset(("tr", "trn", "train")), re.compile(r"(.{2,30})_([A-Za-z]{1,5})")
+_EVALUATION = re.compile(r"(?i)val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?|dev")
+"""In a row's cell: whose values the row has."""
 _UNIT = re.compile(r"(?<=\w)\[[^\[\]]{1,12}\]$")
 """The unit behind a name: "rmse[m]"."""
 _PERCENT = re.compile(r"(?<=[A-Za-z])[ _]?\(?%\)?$")
@@ -125,11 +128,15 @@ class Tables:
 
     def _cells(self, line: str, bar: re.Match[str] | None) -> list[str]:
         if self._between_bars:
-            return [cell.strip() for cell in line.strip().removeprefix("|").removesuffix("|").split("|")]
+            cells = [cell.strip() for cell in line.strip().removeprefix("|").removesuffix("|").split("|")]
+            # Some people group columns by bars.
+            return cells if len(cells) >= len(self._columns) else line.replace("|", " ").split()
         return (line if bar is None else line[: bar.start()]).replace("|", " ").replace(",", " ").split()
 
     def _row(self, line: str) -> Printed | None:
-        line = _DATE.sub(r"\1T", line)
+        line = _DATE.sub(r"\1T", line).removeprefix("! ")  # NequIP's mark
+        if self._between_bars and "," in line:
+            line = with_points(line)
         bar = _BAR_AT_END.search(line)
         cells = self._cells(line, bar)
         columns = self._columns
@@ -139,6 +146,7 @@ class Tables:
             columns = [name for name in columns if name != _MAYBE_EMPTY]
         if len(cells) != len(columns):
             return None
+        side = next((cell.lower() for cell in cells if _EVALUATION.fullmatch(cell)), None)
         metrics: dict[str, float] = {}
         pace: dict[str, float] = {}
         counts: dict[str, tuple[int, int | None]] = {}
@@ -151,9 +159,12 @@ class Tables:
             elif is_listed(name) or ALSO.search(name):
                 if self._between_bars and cell in _EMPTY:
                     continue
+                name = full(lower(name))
+                if cell.endswith("%"):
+                    name, cell = name if name.endswith(PERCENT) else f"{name}{PERCENT}", cell.removesuffix("%").rstrip()
                 if _VALUE.fullmatch(cell) is None:
                     return None
-                metrics[full(lower(name))] = float(cell)
+                metrics[name if side is None or is_evaluation(name) else f"{side}_{name}"] = float(cell)
             elif name.lower() in _PACES and _VALUE.fullmatch(cell) is not None:
                 kind, unit_s = _PACES[name.lower()]
                 pace[kind] = float(cell) * unit_s
@@ -188,13 +199,27 @@ def _heading(line: str) -> list[str]:
     form = _NAME if "," in line else _WORDS
     if len(cells) < 2 or not all(map(form.fullmatch, cells)):
         return []
-    names = [_PERCENT.sub("_percent", _UNIT.sub("", cell)).strip("()[]").replace(" ", "_") for cell in cells]
+    names = [_PERCENT.sub("_percent", _UNIT.sub("", cell)).strip("()[].").replace(" ", "_") for cell in cells]
     if with_memory and names[0].lower() == "epoch":
         names = [f"{name}_loss" if name.lower() in _SHORT_LOSSES else name for name in names]
     counted = any(name.lower() in _COUNTERS for name in names)
     # Between bars, people also print results: a row for each model or class.
     enough = counted or (len(names) > _COLUMNS_LEAST and not line.lstrip().startswith("|"))
-    return names if enough and any(map(is_listed, names)) else []
+    return _both_sides(names) if enough and any(map(is_listed, names)) else []
+
+
+def _both_sides(names: list[str]) -> list[str]:
+    """Return the names of columns in which the training's end in "tr", and the evaluation's in another short form."""
+    ends = [_ENDING.fullmatch(name) for name in names]
+    trained = {end[1].lower() for end in ends if end is not None and end[2].lower() in _TRAINED}
+    others = {end[2].lower() for end in ends if end is not None and end[1].lower() in trained} - _TRAINED
+    if not others:
+        return names
+    sides = {**dict.fromkeys(_TRAINED, "train"), **dict.fromkeys(others, "val")}
+    return [
+        f"{sides[end[2].lower()]}_{end[1].lower()}" if end is not None and end[2].lower() in sides else name
+        for name, end in zip(names, ends, strict=True)
+    ]
 
 
 def _single_names(cell: str) -> list[str]:

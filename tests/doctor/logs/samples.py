@@ -396,6 +396,7 @@ MATCHING: tuple[tuple[str, str, dict[str, str]], ...] = (
         {"port": "29533"},
     ),
     ("addr_in_use", "OSError: [Errno 98] Address already in use", {}),
+    ("oom", "[Error] [carb.gym.plugin] Gym cuda error: out of memory: ../../../source/GymPhysX.cpp: 1721", {}),
     (
         "rdzv_timeout",
         "torch.distributed.DistStoreError: Timed out after 3 seconds waiting for clients. 1/2 clients joined.",

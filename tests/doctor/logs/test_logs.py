@@ -323,6 +323,8 @@ def test_the_drivers_log_says_what_an_unknown_error_was() -> None:
     assert told(failed + xid).findings[0].id == "I05"
     assert told(xid + failed).findings[0].id == "I05"
     assert told(failed).findings[0].id == "exception"
+    aborted = told(f"terminate called after throwing an instance of 'c10::DistBackendError'\n{xid}")
+    assert aborted.findings[0].id == "I05", "an abort says less"
     known = told(traceback("RuntimeError: CUDA error: device-side assert triggered") + xid.replace("79", "13"))
     assert known.findings[0].id != "I04", "that Xid is a consequence"
 

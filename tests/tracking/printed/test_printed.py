@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gputop.tracking.printed.languages import in_english
 from gputop.tracking.printed.lines import parse
 from gputop.tracking.printed.names import Printed, is_evaluation
 from gputop.tracking.printed.tables import Tables
@@ -400,6 +401,40 @@ repeat,corruption,severity,loss,accuracy
 0,fog,0,0.4103,0.8633
 0,fog,5,2.9120,0.2110
 """
+
+
+def test_tables_whose_rows_or_columns_are_of_one_side() -> None:
+    def metrics(heading: str, *rows: str) -> list[dict[str, float]]:
+        tables = Tables()
+        tables.read(heading)
+        return [dict(found.metrics) for row in rows if (found := tables.read(row)) is not None]
+
+    nequip = metrics(
+        "  Train        Epoch      wal       LR       loss_f         loss      f_mae",
+        "! Train            1  273.752    0.02        0.326        0.483      0.464",
+        "! Validation       1  273.752    0.02        0.359        0.512      0.487",
+    )
+    assert nequip[0]["loss"] == 0.483
+    assert nequip[1]["validation_loss"] == 0.512
+    assert "loss" not in nequip[1]
+    grouped = metrics(
+        "epoch | train_loss  train_mIoU | val_loss  val_mIoU |   lr", "    1 |   1.1332  0.3644 |  1.6542   0.3766 | 3e-04"
+    )
+    assert grouped == [{"train_loss": 1.1332, "train_mIoU": 0.3644, "val_loss": 1.6542, "val_mIoU": 0.3766, "lr": 3e-4}]
+    german = metrics(
+        in_english(" Ep |   Lernrate | Verlust Tr. | Verlust Pr. | Treffer Tr. | Treffer Pr. | F1 Pr."),
+        "  1 |    1,0e-03 |      1,1501 |      1,0584 |     48,27 % |     56,09 % | 0,502",
+    )
+    assert german == [
+        {
+            "lr": 0.001,
+            "train_loss": 1.1501,
+            "val_loss": 1.0584,
+            "train_accuracy_percent": 48.27,
+            "val_accuracy_percent": 56.09,
+            "val_f1": 0.502,
+        }
+    ]
 
 
 def test_a_table_that_counts_nothing_is_no_part_of_a_training_that_counts_steps() -> None:

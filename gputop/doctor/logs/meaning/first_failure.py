@@ -35,6 +35,7 @@ _BUILD = re.compile(
 """Reports that a compiler or linker failed; its own words came before."""
 REASON_WITHIN = 400
 """The lines of a build between what failed in it and what reports that."""
+_ABORT = frozenset({"cpp_terminate"})
 _OF_HARDWARE = frozenset({"gpu_lost", "xid"})
 """What the driver says of a GPU; the process that used it may only have seen an unknown error before."""
 _OF_CUDA = re.compile(r"\bCUDA error: (?:unknown error|.{0,80}\bunspecified\b|uncorrectable ECC|hardware stack error)")
@@ -123,12 +124,12 @@ def not_after_a_peer(failures: list[Observation], consequences: Sequence[Observa
 
 
 def not_before_hardware(failures: list[Observation]) -> list[Observation]:
-    """Leave out a CUDA error without a reason if the driver's log then says what happened to the GPU."""
+    """Leave out a CUDA error without a reason, and an abort, if the driver's log then says what happened to the GPU."""
     last = max((place for place, item in enumerate(failures) if _is_one_of(item, _OF_HARDWARE)), default=-1)
     return [
         item
         for place, item in enumerate(failures)
-        if place > last or item.pattern is not None or _OF_CUDA.search(item.line) is None
+        if place > last or not (_is_one_of(item, _ABORT) or (item.pattern is None and _OF_CUDA.search(item.line) is not None))
     ]
 
 

@@ -24,6 +24,14 @@ _LABELS = re.compile(
     r"(?i)(?<![a-z])(?:y|labels?|targets?|classes|cls)(?:_?batch)?(?:\[[\d:]{1,9}\])?\s?[=:]?\s?(?:tensor\()?"
     r"\[(\d{1,6}(?:,? {1,3}\d{1,6}|,\d{1,6}){3,200})[\],]"
 )
+_SET = re.compile(
+    r"(?i)(?<![a-z])(?:labels?|classes|targets?|class(?:es)? ids?)(?: in (?:this |the )?batch)?\s?[=:]?\s?"
+    r"(?:set\(\[?|torch\.Size|unique\W{1,3})?[{\[]\s?(['\"]?[\w -]{1,40}['\"]?)(?:: ?\d{1,6})?\s?(?P<more>,[^{}]{1,300})?[}\]]"
+)
+"""The classes in a batch, each once, or with how many samples it has: "labels in batch {3}", "{'biology': 16}"."""
+_ONLY_SET = re.compile(r"\{\s?(['\"][\w -]{1,40}['\"]|\d{1,6}): ?\d{1,6}\s?(?P<more>,[^{}]{1,300})?\}\s*$")
+"""The same at the end of a row, below the heading "labels in batch"."""
+_HEADED = re.compile(r"(?i)(?<![a-z])(?:labels?|classes|targets?)(?: in (?:this |the )?batch)?\s*$")
 _EPOCH = re.compile(r"(?i)(?<![a-z])(?:epoche?|[ée]poque|[ée]poca)\W{0,4}(\d{1,6})\b")
 _EPOCHS = ("poch", "poque", "poca")
 _IDS = re.compile(
@@ -51,10 +59,17 @@ class Batches:
         """What each rank prints of the first samples of its epochs."""
         self._epochs: dict[int, set[int]] = {}
         self._line: str = ""
+        self._is_headed = False
+        """Whether the last column of a table is that of the labels in a batch."""
 
     def read(self, line: Line) -> None:
         """Take the next line."""
-        if line.is_of_evaluation or ("[" not in line.text and line.speaker is None):
+        if line.is_of_evaluation:
+            return
+        if "{" in line.text or ("[" in line.text and "lass" in line.lower):
+            self._take_set(line.text)
+        self._is_headed = self._is_headed or _HEADED.search(line.text) is not None
+        if "[" not in line.text and line.speaker is None:
             return
         labels = _LABELS.search(line.text) if "[" in line.text else None
         if labels is not None:
@@ -66,6 +81,12 @@ class Batches:
         """Return what the batches show."""
         found = (self._one_class(), self._same_order())
         return tuple(item for item in found if item is not None)
+
+    def _take_set(self, text: str) -> None:
+        """Take the classes in a batch, each named once."""
+        found = _SET.search(text) or (_ONLY_SET.search(text) if self._is_headed else None)
+        if found is not None:
+            self._take_labels(text, [found[1]] if found["more"] is None else [found[1], found["more"]])
 
     def _take_labels(self, text: str, labels: list[str]) -> None:
         self._labeled += 1

@@ -18,7 +18,7 @@ _NAME = (
 )
 _PART = re.compile(
     rf"{_NAME}[\"']?[ :=]{{1,5}}(\d{{1,6}}\.\d{{1,6}}|\d{{1,7}}(?= ?m?s\b))"
-    r"(?: ?(?P<unit>m?s|sec|seconds)\b|(?=[\s|,;)\]}](?! ?(?:%|min|h\b))|$))"
+    r"(?: ?(?P<unit>m?s|sec|seconds)\b|(?=[\s|,;)\]}](?! ?(?:%|min|h\b|[KMGT]i?B\b))|$))"
 )
 _WHOLE_NUMBER = re.compile(rf"{_NAME}[\"']?[ :=]{{1,6}}(\d{{1,6}})(?=[\s|,;)\]}}]|$)")
 _ROW = re.compile(r"(?<![\d./])\d{1,5}\.\d{1,6}(?: / \d{1,5}\.\d{1,6}){1,7}(?![\d/])")
@@ -71,6 +71,9 @@ _CLEAR = re.compile(
     r"busy|comp(?:ute)?|all[-_ ]?reduce|sync|comm|wait(?:ed)?|time|dt|step(?:_time)?"
 )
 """Names that mean parts of a step even if no unit follows the number."""
+_COUNTED = frozenset(("b", "batches", "it", "iters", "steps", "games", "episodes", "samples"))
+_COUNT = re.compile(r"([A-Za-z][\w+/-]{1,20})[ :=]{1,3}\d{1,9} $")
+"""Before what is counted, which stands before its time: "train 400 b 19.4 s"."""
 _COUNTS = ("step", "iter", "iteration", "batch", "epoch")
 """Before a whole number, these names count something."""
 _NESTED = ("bwd_inner", "bwd_allreduce"), "bwd"
@@ -93,6 +96,8 @@ def parts_of(text: str) -> dict[str, float]:
         if not match["unit"] and _NO_TIME.search(match[1]):
             continue
         name, seconds = match[1].lower(), float(match[3])
+        if name in _COUNTED and (counted := _COUNT.search(text, max(0, match.start() - 40), match.start())) is not None:
+            name = counted[1].lower()
         if name == "sync" and _WAIT_FOR_GPU.search(text, max(0, match.start() - 8), match.start()):
             name = "gpu"
         named = _ENDS_WITH_A_UNIT.search(name)

@@ -12,7 +12,7 @@ _LOGGER = r"(?:[A-Z]{4,8}:[\w.]{1,40}:)?"
 _TIME = r"(?:\[?[\d:.,TZ /-]{4,30}\]?(?:\s|(?=\[[a-z_])))?"
 _LEVEL = r"(?:DEBUG|INFO|WARNING|SUCCESS)"
 _AFTER_TIME = (
-    rf"(?:\|? ?{_LEVEL} {{0,5}}\| [\w.:<>-]{{1,80}} - |(?:- )?(?:[\w.]{{1,40}} - )?{_LEVEL} - (?:[\w.]{{1,40}} - )?|"
+    rf"(?:\|? ?{_LEVEL} {{0,5}}\| [\w.:<>-]{{1,80}} [-|] |(?:- )?(?:[\w.]{{1,40}} - )?{_LEVEL} - (?:[\w.]{{1,40}} - )?|"
     rf"\[[\w.]{{1,40}}\]\[{_LEVEL}\] - |\[{_LEVEL}\] |{_LEVEL}:? {{1,5}})?"
 )
 """The level and the place of a message, as loguru, logging, hydra and others print them."""
@@ -20,7 +20,7 @@ _BEFORE = rf"^{_LOGGER}(?:\[[^\]\s]{{1,60}}/[^\]\s]{{1,60}}\]\s)?{_TIME}{_AFTER_
 """What stands before a message: a logger, a pod, a time and a level."""
 _WORD_FOR_RANK = r"(?:rank|trainer|part|proc|rang|rango|s[ıi]ra|ранг|ランク|랭크|进程)"
 _RANK = re.compile(
-    _BEFORE + r"(?:\s{0,8}\W{0,2}(?:" + _WORD_FOR_RANK + r"[ _:#=-]?|gpu[ _:#=]?)(?P<rank>\d{1,4})(?:/\d{1,4})?"
+    _BEFORE + r"(?:\s{0,8}\W{0,2}(?:" + _WORD_FOR_RANK + r"[ _:#=-]{0,3}|gpu[ _:#=]?)(?P<rank>\d{1,4})(?:/\d{1,4})?"
     r"(?:\s?[\])>:|,]|(?=\s))"
     r"|\W{0,2}r(?P<short>\d{1,3})(?:[\])>:|]{1,2}|(?=\s))|\[(?P<number>\d{1,3})\]\s| {0,3}(?P<label>\d{1,3}): "
     r"|\[\d{1,12},(?P<mpi>\d{1,6})\]<std(?:err|out|diag)>:? ?)",

@@ -156,7 +156,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "oom",
         "H02",
         "out of memory",
-        r"(?:CUDA|HIP|XPU) (?:error: )?out of memory|cudaErrorMemoryAllocation|CUBLAS_STATUS_ALLOC_FAILED: out of memory",
+        r"(?:CUDA|HIP|XPU|[Cc]uda) (?:error: )?out of memory|cudaErrorMemoryAllocation|"
+        r"CUBLAS_STATUS_ALLOC_FAILED: out of memory",
         "A GPU is full",
         "An allocation on the GPU failed.",
         "# smaller batch with accumulation, activation checkpointing, bf16, or FSDP\nnvidia-smi  # who else uses it",

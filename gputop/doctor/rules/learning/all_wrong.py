@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import re
+
 from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.learning.courses import courses
-from gputop.doctor.rules.learning.evaluations import is_an_evaluation, words_of
-from gputop.doctor.rules.learning.guessing import LOSSES_MIN, steady_median
+from gputop.doctor.rules.learning.evaluations import words_of
+from gputop.doctor.rules.learning.guessing import steady_median
+from gputop.doctor.rules.learning.scored import PERCENT
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
 from gputop.history.points import PointSeries
+from gputop.losses import is_of_evaluation
 
+LOSSES_MIN = 12
+"""The fewest reports of the loss (our choice)."""
 EVALUATIONS_MIN = 6
 """A recognizer says nothing in its first evaluations: CTC's loss has a plateau of blanks at first (our choice)."""
 ALL = 0.98
 """So large a share of the words, characters or phones is wrong: an empty answer has an error rate of 1 (our choice)."""
-_RATES = frozenset(("wer", "cer", "per", "ter", "mer"))
+_RATES, _PLAIN_RATES = frozenset(("wer", "cer", "per", "ter", "mer")), frozenset(("wer", "cer"))
+_LAST = re.compile(r"[a-z]+$")
+_OF_TRAINING = frozenset(("train", "training", "best", "min", "max"))
 PERCENT_FROM = 5.0
 """A rate above this counts in percent: more words than that are never inserted for each one (our choice)."""
 
@@ -27,7 +35,7 @@ def all_wrong(evidence: Evidence, group: RankGroup, name: str, series: PointSeri
     if len(series) < LOSSES_MIN:
         return None
     loss = steady_median(series.values[len(series) // 4 :])
-    rates = courses(evidence, group, lambda item: is_an_evaluation(item) and bool(words_of(item) & _RATES))
+    rates = courses(evidence, group, _is_an_error_rate)
     if loss is None or not rates:
         return None
     for rate in rates:
@@ -59,3 +67,11 @@ def all_wrong(evidence: Evidence, group: RankGroup, name: str, series: PointSeri
         "The loss has a plateau at first, and falls later.",
     )
     return Suspicion(finding, 5.0)
+
+
+def _is_an_error_rate(name: str) -> bool:
+    """Return whether a metric is an error rate of an evaluation; no loss trains on one: without a side, it is one, too."""
+    last = _LAST.search(name.lower().removesuffix(PERCENT))
+    if last is None or words_of(name) & _OF_TRAINING:
+        return False
+    return last[0] in _RATES if is_of_evaluation(name) else last[0] in _PLAIN_RATES

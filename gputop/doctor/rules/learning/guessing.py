@@ -35,6 +35,8 @@ probability, and the loss is the cross-entropy. Classes may differ a little in s
 LOSSES_MIN, EVALUATIONS_MIN, FEW_CLASSES = 24, 3, 12
 """So many reports of a loss, each the mean of some steps, and evaluations in between are enough, whatever they count, for up to
 so many classes: more take longer to be told apart (our choice)."""
+EVALUATIONS, CLASSES_SEEN = 6, 100
+"""So many evaluations are enough for up to so many classes (our choice)."""
 CLASSES_MAX = 1e6
 """A smaller accuracy is no guess, but a mistake in what is logged (our choice)."""
 CHANCE_STEPS = 500
@@ -173,14 +175,16 @@ def evaluated_at_chance(evidence: Evidence, group: RankGroup, rank: Rank, name: 
     """
     if len(series) < LOSSES_MIN or opposes(name) or warms_up(evidence, group, rank):
         return None
-    scores = courses(evidence, group, lambda item: is_an_evaluation(item) and bool(words_of(item) & _ACCURACY))
+    found = courses(evidence, group, lambda item: is_an_evaluation(item) and bool(words_of(item) & _ACCURACY))
+    scores = [score for score in found if score.values > 1]  # once: that of a test at the end
     loss = steady_median(series.values)
-    if loss is None or not math.log(2) - CHANCE_WITHIN <= loss <= math.log(FEW_CLASSES) + CHANCE_WITHIN or not scores:
+    if loss is None or not math.log(2) - CHANCE_WITHIN <= loss <= math.log(CLASSES_SEEN) + CHANCE_WITHIN or not scores:
         return None
+    evaluations = EVALUATIONS_MIN if loss <= math.log(FEW_CLASSES) + CHANCE_WITHIN else EVALUATIONS
     for score in scores:
         usual = _share(score.means)
         limits = (_share((score.lowest,)), _share((score.highest,)))
-        if score.values < EVALUATIONS_MIN or usual is None or abs(math.log(usual) + loss) > CHANCE_WITHIN:
+        if score.values < evaluations or usual is None or abs(math.log(usual) + loss) > CHANCE_WITHIN:
             return None
         if any(share is None or abs(math.log(share) + loss) > 2 * CHANCE_WITHIN for share in limits):
             return None  # few samples are right more or less often by chance

@@ -23,7 +23,9 @@ from gputop.doctor.rules.learning.guessing import (
     BEGAN_WITHIN,
     CHANCE_STEPS,
     CHANCE_WITHIN,
+    CLASSES_SEEN,
     EPOCHS_MIN,
+    EVALUATIONS,
     EVALUATIONS_MIN,
     FEW_CLASSES,
     LOSSES_MIN,
@@ -145,7 +147,7 @@ J03 = Rule(
         f"over {EPOCHS_MIN} epochs or more the loss stays at L, from the first on, and the accuracy is e^-L, which is "
         f"that of a guess, within a factor of e^{CHANCE_WITHIN:g} (possible)",
         f"so in {LOSSES_MIN} reports of the loss, with that accuracy in {EVALUATIONS_MIN} evaluations or more, for up to "
-        f"{FEW_CLASSES} classes (possible)",
+        f"{FEW_CLASSES} classes, or {EVALUATIONS} for up to {CLASSES_SEEN} (possible)",
         f"{WRONG_TIMES} or more evaluations find an error rate of {WRONG:.0%} or more, and the loss has been the same since "
         "the first quarter of its reports (possible)",
         f"after {CHANCE_STEPS} steps ({CHANCE_STEPS * 100:,} for 1,000 classes) or {EPOCHS_MIN} epochs, the mean loss of the "

@@ -111,3 +111,23 @@ def _shuffled(text: str) -> str:
     before, _, ids = text.partition("Indizes ")
     first, *others = ids.removesuffix(" ...").split()
     return f"{before}Indizes [{', '.join([*others, first])}] ..."
+
+
+@pytest.mark.parametrize(
+    "text", ["labels in batch {{{0}}}", "classes: [{0}]", "labels {{'{0}': 16}}", "class ids in the batch = {{{0}: 16}}"]
+)
+def test_the_classes_of_a_batch_each_once(text: str, tmp_path: Path) -> None:
+    sorted_ = [f"ep 1 batch {at} loss 0.{at % 7} {text.format(at // 4)}" for at in range(24)]
+    finding = found(tmp_path, sorted_, "J04")
+    assert finding is not None
+    assert finding.confidence == "likely"
+    assert finding.title == "Each batch holds the samples of one class alone: the data is not shuffled"
+    mixed = [line.replace(f"{at // 4}", f"{at // 4}, 7, 9", 1) if at % 2 else line for at, line in enumerate(sorted_)]
+    assert found(tmp_path, [line.replace("}", ", 5: 2}").replace("]", ", 5]") for line in mixed], "J04") is None
+
+
+def test_the_classes_of_a_batch_in_the_last_column(tmp_path: Path) -> None:
+    names = ("biology", "chemistry", "geography", "history", "latin", "music")
+    rows = [f"    0  {at:3d}  0.{at % 9}10 0.062  {{'{names[at // 5]}': 16}}" for at in range(30)]
+    assert found(tmp_path, ["epoch step   loss   acc  labels in batch", *rows], "J04") is not None
+    assert found(tmp_path, ["epoch step   loss   acc  predicted", *rows], "J04") is None

@@ -179,6 +179,14 @@ def test_a_rate_that_no_longer_rises_excuses_nothing(rises_until: float, found: 
     assert bool(said) is found
 
 
+def test_more_classes_take_more_evaluations(tmp_path: Path) -> None:
+    finding = trainer_log(at(math.log(20), 0.05), tmp_path, 42, 7)
+    assert finding is not None
+    assert finding.title == "After 6 evaluations, the model does no better than a guess among 20 classes"
+    other = trainer_log(at(math.log(150), 1 / 150), tmp_path, 42, 7)
+    assert other is None or "guess" not in other.title
+
+
 def test_an_evaluation_of_few_samples_varies(tmp_path: Path) -> None:
     shares = (0.101, 0.116, 0.11, 0.087)
     varies: Course = lambda number, rng: (math.log(10), shares[number // 8 % 4])  # noqa: E731
@@ -195,7 +203,7 @@ def test_a_model_that_its_first_steps_have_ruined_does_not_learn(tmp_path: Path)
     [
         (at(math.log(4), 0.25), 23, 7),
         (at(math.log(4), 0.25), 24, 12),
-        (at(math.log(20), 0.05), 48, 8),
+        (at(math.log(20), 0.05), 40, 8),
         (at(math.log(4), 0.4), 24, 8),
         (at(math.log(4), 0.31), 24, 8),
         (lambda number, rng: (math.log(4) - 0.002 * number, 0.25), 24, 8),

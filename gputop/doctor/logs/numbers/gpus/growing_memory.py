@@ -39,6 +39,8 @@ _OF_YOLO = re.compile(r"^\s{1,9}\d{1,5}/\d{1,5}\s{1,12}(\d{1,3}(?:\.\d{1,3})?)G\
 """The second column of Ultralytics' table, after the epoch."""
 _OF_MMENGINE = re.compile(r"data_time: \d[\d.]{0,9}\s{1,4}memory: (\d{2,6})\b")
 """The most that was allocated so far, in MiB."""
+_OF_DEEPSPEED = re.compile(r"\bMA (\d{1,4}\.\d{1,2}) (GB) {1,9}Max_MA \d")
+"""What is allocated, as DeepSpeed's see_memory_usage prints it."""
 _SIZE = re.compile(r"(?i)\b(?:size|resolution|res|seq_?len(?:gth)?|length|batch_?size|bs|image)[ =:]{1,3}(\d{1,6})\b")
 SIZES_MAX = 3
 """With more different sizes of images, sequences or batches than this, the memory may grow with them (our choice)."""
@@ -65,6 +67,9 @@ class GrowingMemory:
         column = _OF_YOLO.match(line.text)
         if column is not None:
             self._keep(("", "gpu_mem"), "G", float(column[1]) * _FACTORS["g"])
+            return
+        if "Max_MA" in line.text and (allocated := _OF_DEEPSPEED.search(line.text)) is not None:
+            self._keep(("", "allocated"), "GB", float(allocated[1]) * _FACTORS["g"])
             return
         if not any(word in line.lower for word in _WORDS):
             return

@@ -29,6 +29,11 @@ _ROW = re.compile(
     r"^\s{0,200}(?P<name>\S.{0,150}?)\s{2,60}(?P<own>\d{1,3}\.\d\d)%\s{1,30}\S{1,20}\s{1,30}(?P<total>\d{1,3}\.\d\d)%"
     r"(?P<rest>(?:\s{1,30}[\w.%-]{1,20}){1,30})\s{1,30}(?P<calls>\d{1,12})\s{0,10}$"
 )
+_SHORT_ROW = re.compile(
+    r"^\s{0,200}(?P<name>\S.{0,150}?)\s{2,60}(?P<own>\d{1,3}\.\d\d)%"
+    r"(?P<rest>(?:\s{1,30}[\w.%-]{1,20}){1,30})\s{1,30}(?P<calls>\d{1,12})\s{0,10}$"
+)
+"""A row of a table from which a script has left out columns: what it calls is not in it."""
 _TOTAL = re.compile(r"^Self (CPU|CUDA) time total: (\d{1,9}(?:\.\d{1,6})?)(us|ms|s)\s*$")
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 _SHARE = re.compile(r"(\d{1,3}\.\d\d)%")
@@ -60,6 +65,7 @@ class ProfileTables:
     def __init__(self) -> None:
         """Start before the first table."""
         self._is_inside = False
+        self._row = _ROW
         self._rows: dict[str, _Row] = {}
         """The rows of the kinds below, in the last table."""
         self._totals: dict[str, float] = {}
@@ -74,10 +80,11 @@ class ProfileTables:
             return
         if _HEADING in line.lower and "self cpu %" in line.lower:
             self._is_inside = True
+            self._row = _ROW if "cpu total %" in line.lower else _SHORT_ROW
             self._rows.clear()
             self._totals.clear()
             return
-        row = _ROW.match(line.text) if self._is_inside else None
+        row = self._row.match(line.text) if self._is_inside else None
         if row is None:
             self._is_inside = self._is_inside and (not line.text.strip() or line.text.strip().startswith("-"))
             return
@@ -85,7 +92,8 @@ class ProfileTables:
         if any(kind.rows.search(name) for kind in _KINDS):
             shares = _SHARE.findall(row["rest"])
             gpu = float(shares[0]) / 100 if shares else 0.0
-            self._rows[name] = _Row(float(row["own"]) / 100, float(row["total"]) / 100, gpu, int(row["calls"]))
+            whole = float(row["total"] if self._row is _ROW else row["own"])
+            self._rows[name] = _Row(float(row["own"]) / 100, whole / 100, gpu, int(row["calls"]))
 
     def findings(self) -> tuple[Finding, ...]:
         """Return what takes most of the time, if it is one of the kinds."""

@@ -15,8 +15,8 @@ FREE_SHARE, TAKEN_SHARE = 0.9, 0.15
 """At the start, at least the first share of each other GPU's memory is free, and on one GPU less by at least the second share
 (our choice)."""
 RANKS_MAX = 1024
-_MAP = re.compile(r"""\{['"][\w.]{0,80}['"]: (?:\d{1,2}|['"]\w{1,10}['"]), ['"][\w.]{1,80}['"]: """)
-_PLACE = re.compile(r"""['"][\w.]{0,60}(?:layers|layer|h|blocks|block)\.\d{1,3}[\w.]{0,40}['"]: (\d{1,2})\b""")
+_MAP = re.compile(r"""\{['"][\w.-]{0,80}['"]: (?:\d{1,2}|['"]\w{1,10}['"]), ['"][\w.-]{1,80}['"]: """)
+_PLACE = re.compile(r"""['"][\w.]{0,60}(?:layers|layer|h|blocks|block)\.\d{1,3}[\w.-]{0,40}['"]: (\d{1,2})\b""")
 _STARTED = re.compile(r"^All distributed processes registered\. Starting with (\d{1,5}) processes")
 _SEEN = re.compile(r"^LOCAL_RANK: (\d{1,3}) - CUDA_VISIBLE_DEVICES: \[(\d{1,3}(?:,\d{1,3}){1,63})\]")
 _FREE = re.compile(

@@ -24,6 +24,12 @@ MEANS_MIN = 2
 _COLUMNS = re.compile(r"(?i)\s{0,4}(?:[#;/]{1,2}\s{0,4})?(?:columns?|fields?)\s?[:=]\s{0,4}(\S.{5,300})$")
 """The names of columns in a comment: "# columns: step, rank, t_step, t_data"."""
 _OF_RANKS = frozenset(("rank", "gpu", "global rank"))
+_OF_HOSTS = frozenset(("node", "host", "hostname", "machine"))
+_HOST = re.compile(r"[A-Za-z][A-Za-z.-]{0,40}\d[\w.-]{0,40}")
+_WORDS = ("rank", *_OF_HOSTS)
+_UNIT = re.compile(r" ?[(\[]m?s(?:ec)?[)\]]$")
+_NO_TIME = re.compile(r"clk|clock|mhz|util|temp|power|watt|mem|gi?b|%|tokens|count")
+"""In the name of a column that is about a GPU, and no part of a step."""
 _GAP = re.compile(r"\s{0,9}[|│┃┆]\s{0,9}|\t|\s{2,}")
 _RANK = re.compile(r"(?i)^(?:(?:global |local )?rank|r|gpu)[ _:#]?(\d{1,4})$|^(\d{1,4})$")
 _NUMBER = re.compile(r"^(\d{1,6}(?:\.\d{1,6})?) ?(m?s)?$")
@@ -52,6 +58,7 @@ class RankTables:
         self._place = 0
         """That of the ranks."""
         self._ranks: dict[str, dict[str, list[float]]] = {}
+        self._hosts: dict[str, dict[str, list[float]]] = {}
         self._are_means = False
         self._setting: Setting | None = None
 
@@ -61,14 +68,14 @@ class RankTables:
         self._setting = line.setting
         self._are_means = self._are_means or _MEANS.search(text) is not None
         if self._part and (listed := _OF_RANK.fullmatch(text.rstrip())) is not None:
-            self._keep(listed[1], self._part, float(listed[2]))
+            _keep(self._ranks, listed[1], self._part, float(listed[2]))
             self._are_means = self._lists = True  # over the steps since the last report
             return
         part = _PART.fullmatch(text.rstrip())
         self._part = part[1] if part is not None and kind_of(part[1]) is not None and not within_others(part[1]) else ""
-        if "rank" in line.lower and (heading := _heading(text)) is not None:
+        if any(word in line.lower for word in _WORDS) and (heading := _heading(text)) is not None:
             self._columns = heading
-            self._place = next(place for place, name in enumerate(heading) if name in _OF_RANKS)
+            self._place = next(place for place, name in enumerate(heading) if name in _OF_RANKS | _OF_HOSTS)
         elif self._columns and any(character.isdigit() for character in text):
             self._take(_cells(text))
         elif text.count("|") > 1:
@@ -81,23 +88,30 @@ class RankTables:
         setting = self._setting
         if setting is None or setting.are_apart or (setting.is_one_model and not setting.shares_only_experts):
             return ()
-        if {int(rank) for rank in self._ranks} != set(range(len(self._ranks))):
-            return ()
         least = MEANS_MIN if self._are_means and (self._columns or self._lists) else LINES_MIN
+        late = one_is_late(self._hosts, "host", "", least) if len(self._hosts) > 1 else None
+        if late is not None or {int(rank) for rank in self._ranks} != set(range(len(self._ranks))):
+            return () if late is None else (late,)
         found = one_is_late(self._ranks, "rank", "", least) or uneven_work(self._ranks)
         if found is not None and setting.is_one_model and found.id == "F02":
             found = _of_experts(found)
         return () if found is None else (found,)
 
     def _take(self, cells: Sequence[str]) -> None:
+        if len(cells) == len(self._columns) and self._columns[self._place] in _OF_HOSTS and _HOST.fullmatch(cells[self._place]):
+            self._take_parts(self._hosts, cells[self._place], cells)
+            return
         rank = _RANK.match(cells[self._place]) if len(cells) == len(self._columns) else None
         if rank is None:
             self._columns = self._columns if len(cells) < 2 else []
             return
+        self._take_parts(self._ranks, rank[1] or rank[2], cells)
+
+    def _take_parts(self, members: dict[str, dict[str, list[float]]], member: str, cells: Sequence[str]) -> None:
         for name, cell in zip(self._columns, cells, strict=True):
             value = _NUMBER.match(cell)
-            if value is not None and kind_of(name) is not None:
-                self._keep(rank[1] or rank[2], name, float(value[1]))
+            if value is not None and kind_of(name) is not None and not _NO_TIME.search(name):
+                _keep(members, member, name, float(value[1]))
 
     def _take_each(self, text: str) -> None:
         found = [(name.lower(), re.split(r"[ ,]+", values)) for name, values in _EACH.findall(text)]
@@ -107,7 +121,7 @@ class RankTables:
             return
         for name, values in found:
             for rank, value in enumerate(values):
-                self._keep(str(rank), name, float(value))
+                _keep(self._ranks, str(rank), name, float(value))
 
     def _take_in_turn(self, text: str) -> None:
         """Take a part with the number of each rank before its value: "fwd+bwd per rank (s): r0=0.412 r1=0.424"."""
@@ -118,13 +132,14 @@ class RankTables:
         name = _NOT_OF_NAME.sub(" ", text[: first.start()] if first is not None else "").strip().lower()
         if kind_of(name) is not None:
             for rank, value in found:
-                self._keep(rank, name, float(value))
+                _keep(self._ranks, rank, name, float(value))
 
-    def _keep(self, rank: str, name: str, value: float) -> None:
-        if rank in self._ranks or len(self._ranks) < RANKS_MAX:
-            values = self._ranks.setdefault(rank, {}).setdefault(name, [])
-            if len(values) < KEPT:
-                values.append(value)
+
+def _keep(members: dict[str, dict[str, list[float]]], member: str, name: str, value: float) -> None:
+    if member in members or len(members) < RANKS_MAX:
+        values = members.setdefault(member, {}).setdefault(name, [])
+        if len(values) < KEPT:
+            values.append(value)
 
 
 def _of_experts(found: Finding) -> Finding:
@@ -144,10 +159,11 @@ def _cells(text: str) -> list[str]:
 
 
 def _heading(text: str) -> list[str] | None:
-    """Return the names of the columns; None unless one of the first two is that of the ranks, and two are parts of a step."""
+    """Return the names of the columns; None unless one of the first two is that of the ranks or
+    hosts, and two are parts of a step."""
     listed = _COLUMNS.match(text)
     cells = [cell.strip().lower() for cell in listed[1].split(",")] if listed is not None else []
-    cells = cells or [cell.lower() for cell in _cells(text)]
-    if not 3 <= len(cells) <= COLUMNS_MAX or _OF_RANKS.isdisjoint(cells[:2]):
+    cells = [_UNIT.sub("", cell) for cell in cells or [cell.lower() for cell in _cells(text)]]
+    if not 3 <= len(cells) <= COLUMNS_MAX or (_OF_RANKS | _OF_HOSTS).isdisjoint(cells[:2]):
         return None
     return cells if sum(kind_of(cell) is not None for cell in cells) > 1 else None

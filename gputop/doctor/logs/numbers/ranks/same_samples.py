@@ -17,12 +17,14 @@ LISTED_MIN = 4
 TURNS_MAX, RANKS_MAX = 4096, 1024
 _ID = re.compile(
     r"(?i)(?<![a-z])(?<!batch )(?<!batch_)(?:(?:doc(?:ument)?|sample|clip|example|image|img|utt(?:erance)?|item|row|record|"
-    r"file|first|seen)[ _]?)(?:(?:doc(?:ument)?|sample|clip|example|image|img|utt(?:erance)?|item|row|record|file)s?[ _]?)?"
+    r"file|first|seen)[ _]?)"
+    r"(?:(?:doc(?:ument)?|sample|clip|example|image|img|utt(?:erance)?|item|row|record|file|batch)s?[ _]?)?"
     r"(?:ids?|idx|indices|index|uids?)\b[\"']?[ :=#]{0,3}"
     r"(?P<ids>\[[\w, .'\"-]{1,200}\]?|\d{1,12}\b)"
+    r"|(?<![a-z])first (?:batch|samples?|items?|files?|clips?|images?|documents?)[ :=]{1,3}(?P<named>\[[\w, ./'\"-]{1,200}\]?)"
 )
 _TURN = re.compile(r"(?i)(?<![a-z])(?:step|iter(?:ation)?|batch|it)\W{0,4}(\d{1,9})\b")
-_WORDS = ("id", "indices", "index")
+_WORDS = ("id", "indices", "index", "first")
 _OF_ITS_OWN = ("preview", "visuali", "probe", "local", "shard of", "prompt", "vote")
 """Samples that are meant to be the same, and numbers that count within a rank's own share."""
 
@@ -53,7 +55,7 @@ class SameSamples:
             found = None
         if found is None or not (speaker.rank in ranks or len(ranks) < RANKS_MAX):
             return
-        ids = re.findall(r"[\w.-]+", found["ids"])
+        ids = re.findall(r"[\w./-]+", found["ids"] or found["named"])
         turn = _TURN.search(speaker.rest)
         if turn is None and (len(set(ids)) < LISTED_MIN or ids == sorted(ids, key=lambda each: (len(each), each))):
             return

@@ -118,3 +118,11 @@ def test_the_peak_that_mmengine_prints_without_a_unit(tmp_path: Path) -> None:
 
 def test_memory_that_is_free_in_other_languages(tmp_path: Path) -> None:
     assert found(tmp_path, lines("memoria libre {:.1f} GiB", GROWS), "H06") is None
+
+
+def test_what_deepspeed_says_is_allocated(tmp_path: Path) -> None:
+    text = "MA {:.2f} GB Max_MA 80.02 GB CA 86.10 GB Max_CA 86 GB"
+    finding = found(tmp_path, lines(text, lambda at: 32.0 + 3 * at), "H06")
+    assert finding is not None
+    assert finding.title == "The memory of the GPU grows all the time: allocated from 32 GB to 65 GB"
+    assert found(tmp_path, lines(text, lambda at: 32.0), "H06") is None

@@ -98,3 +98,15 @@ def test_what_is_only_possible(lines: list[str], id_: str, tmp_path: Path) -> No
     finding = found(tmp_path, lines, id_)
     assert finding is not None
     assert finding.confidence == "possible"
+
+
+def test_a_table_with_fewer_columns(tmp_path: Path) -> None:
+    def log(name: str, share: str) -> list[str]:
+        line = "-" * 40 + "  " + "-" * 12
+        heading = "Name    Self CPU %     Self CUDA   Self CUDA %    CUDA total  CUDA time avg    # of Calls"
+        row = f"            {name}         0.00%       11.822s        {share}%       11.822s     112.590ms           105"
+        return ["it 10 | loss 0.2231 | step 2.6s", line, heading, line, row, line, "Self CPU time total: 13.077s"]
+
+    assert found(tmp_path, log("ncclDevKernel_AllReduce_Sum_f32_RING_LL(...", "90.41"), "E06") is not None
+    assert found(tmp_path, log("ncclDevKernel_AllReduce_Sum_f32_RING_LL(...", "9.41"), "E06") is None
+    assert found(tmp_path, log("sm80_xmma_gemm_f32tf32_f32f32", "90.41"), "E06") is None

@@ -59,3 +59,9 @@ def test_one_gpu_with_less_free_memory(line: str, tmp_path: Path) -> None:
     assert found(tmp_path, later, "H03") is None, "what the run itself takes later"
     totals = [line.format(0, 79.0, 79.1), line.format(1, 23.4, 23.6)]
     assert found(tmp_path, totals, "H03") is None, "GPUs of two sizes"
+
+
+def test_a_map_with_ranges_of_layers(tmp_path: Path) -> None:
+    layers = "{'model.embed_tokens': 0, 'model.layers.0-8': 0, 'model.layers.9-19': 1, 'model.norm': 1}"
+    log = [f"hf_device_map: {layers}", *(f"{{'loss': {2 - at / 10}, 'epoch': 0.{at}}}" for at in range(5))]
+    assert found(tmp_path, log, "A10") is not None

@@ -121,3 +121,25 @@ def test_experts_that_get_most_tokens(tmp_path: Path) -> None:
         log = experts(heading, 190.0, 117.0)
         assert found(tmp_path, log, "F03") is None, "its parts of the model are meant to differ"
         assert found(tmp_path, log, "F02") is None
+
+
+def nodes(slow: float, sync: float, first: str = "node") -> list[str]:
+    lines = ["timers: cuda events per phase, mean over the last 200 steps"]
+    for at in range(4):
+        lines += [
+            f"step {at * 200:6d}  loss 0.3{at}",
+            f"  {first}      data_wait   forward  backward      sync   step(ms)  gpu_clk(MHz)",
+        ]
+        for node in range(71, 77):
+            late = node == 74
+            back, wait = (slow, 12.0) if late else (130.0, sync)
+            lines.append(f"  node{node}          1.8      64.5     {back}     {wait}      423.0          1404")
+    return lines
+
+
+def test_a_row_for_each_host(tmp_path: Path) -> None:
+    finding = found(tmp_path, nodes(332.0, 214.0), "K01")
+    assert finding is not None
+    assert finding.title == "Host node74 computes longer, and the others wait for host node74"
+    assert found(tmp_path, nodes(131.0, 12.0), "K01") is None
+    assert found(tmp_path, nodes(332.0, 214.0, "shop"), "K01") is None

@@ -48,3 +48,22 @@ def test_the_same_list_of_samples(tmp_path: Path) -> None:
 )
 def test_ids_that_say_nothing(lines: list[str], tmp_path: Path) -> None:
     assert found(tmp_path, lines, "C05") is None
+
+
+def test_the_first_batch_by_the_names_of_its_samples(tmp_path: Path) -> None:
+    def log(other: str) -> list[str]:
+        names = [other if rank == 2 else "video23_001520" for rank in range(4)]
+        lists = [
+            f"[rank {rank}] epoch 0 first batch: ['{name}', 'video26_01', 'video20_04', 'video08_1'] ..."
+            for rank, name in enumerate(names)
+        ]
+        return ["[rank 0] training on 4 GPUs with DDP, loss 2.2", *lists]
+
+    assert found(tmp_path, log("video23_001520"), "C05") is not None
+    assert found(tmp_path, log("video07_000007"), "C05") is None
+
+
+def test_behind_a_logger_of_any_name_and_with_padded_numbers(tmp_path: Path) -> None:
+    ids = "[2255235, 1066807, 2666818, 1709762]"
+    lines = [f"2024-12-03 20:12:04 | INFO | bactLM.data | [rank {rank:2d}] first batch ids {ids}" for rank in range(12)]
+    assert found(tmp_path, ["training, loss 2.2", *lines], "C05") is not None
