@@ -229,13 +229,17 @@ class Repeated:
     """So many different values were each printed ``times`` times."""
 
 
+OUTPUT = "its output"
+"""The source of the curve that a run prints."""
+
+
 @dataclass(frozen=True, slots=True)
 class ProcessCurve:
     """A curve read from a run's files; ``Snapshot.runs`` contains it under ``run_id``."""
 
     run_id: str
     source: str
-    """What wrote the files: "TensorBoard", "W&B", "CSV", "its output" …"""
+    """What wrote the files: "TensorBoard", "W&B", "CSV", ``OUTPUT`` …"""
     files: tuple[str, ...] = ()
     shared: bool = False
     """Whether the files may belong to another run: nothing shows which run writes them."""

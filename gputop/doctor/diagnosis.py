@@ -254,6 +254,9 @@ class Doctor:
         self._evidence.early = False
         try:
             judgement = rule.judge(self._evidence, group)
+            if judgement is None and group.printed is not None and rule.from_printed:
+                # A file with a value for each epoch hides a course that is printed every few steps.
+                judgement = rule.judge(self._evidence, replace(group, shown=group.printed))
             return self._in_time(judgement) if self._evidence.early else judgement
         except Exception as error:  # noqa: BLE001 - one failing rule stops neither the others nor the screen
             return self._failed(rule, error)

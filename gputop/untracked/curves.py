@@ -14,12 +14,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from gputop.process import ProcessCurve, ProcessRun
+from gputop.process import OUTPUT, ProcessCurve, ProcessRun
 from gputop.snapshot import LogMatch, Points, Rank, Run
 from gputop.sources.host import procfs
 from gputop.untracked.ended import Ended, EndedOutput, EndedRuns, SharedOutput, as_ended
 from gputop.untracked.followed import FollowedRun
-from gputop.untracked.kinds import ORDER, OUTPUT
+from gputop.untracked.kinds import ORDER
 from gputop.untracked.run_curves import Curve, Key
 
 FIRST_WAIT_S = 0.3

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gputop.jobs.output.follower import Backlog
+from gputop.process import OUTPUT
 from gputop.untracked.files.trainer_state import FILE_BYTES, TrainerState
 from gputop.untracked.files.values import Parser, metric_name
 
@@ -96,8 +97,6 @@ TRAINER_STATE = Kind(
     read_bytes=FILE_BYTES,
     rewritten=True,
 )
-OUTPUT = "its output"
-"""The label of a run's output file; it ranks between JSON lines and the Trainer's state, which lags by a checkpoint."""
 LOG = "its log file"
 """The label of a text log that a process of the run has open: the log may differ from the output."""
 LOG_NAMES = re.compile(r".+\.(?:log|txt|out)")

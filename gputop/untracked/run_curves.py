@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from gputop.jobs.output.collected import Collected
-from gputop.process import ProcessRun, Repeated
+from gputop.process import OUTPUT, ProcessRun, Repeated
 from gputop.untracked.alike import Repeats
-from gputop.untracked.kinds import IN_WINDOWS, LOG, OUTPUT
+from gputop.untracked.kinds import IN_WINDOWS, LOG
 from gputop.untracked.outputs import READ_BYTES, TAIL, OutputFile
 from gputop.untracked.search import Found
 from gputop.untracked.source import Source

@@ -18,13 +18,14 @@ from typing import Literal, NamedTuple
 from gputop.errors import GputopError, UsageError
 from gputop.jobs.output.follower import Backlog
 from gputop.places import make_private_dir, runs_dir
+from gputop.process import OUTPUT
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal import places
 from gputop.tracking.journal.writing.files import OpenJournal
 from gputop.tracking.printed.transcript import Transcript
 from gputop.untracked.about import About, about
 from gputop.untracked.files.values import Parser, Value
-from gputop.untracked.kinds import KINDS, MLFLOW, OUTPUT, Kind, kind_of
+from gputop.untracked.kinds import KINDS, MLFLOW, Kind, kind_of
 from gputop.untracked.search import Found, grouped
 from gputop.untracked.source import Source
 from gputop.untracked.starts import newest_start

@@ -17,6 +17,7 @@ from gputop.doctor.facts import model as model_facts
 from gputop.doctor.facts import stated
 from gputop.errors import reraise
 from gputop.groups import DEAD_STATES, GroupKeys, compute_uses, unnumbered_ranks
+from gputop.process import OUTPUT
 from gputop.snapshot import LIVE_STATES, Ancestor, Device, DeviceUse, Process, Rank, Run, Snapshot
 
 
@@ -64,6 +65,9 @@ class RankGroup:
     """UUIDs of every device that any process of the group computes on."""
     shown: Run | None = None
     """For a group without a journal: the metrics in its files or output. Nothing else: no facts that a rank reports."""
+
+    printed: Run | None = None
+    """For such a group, the metrics in its output, if ``shown`` are those in its files: often one of them is finer."""
 
     output_id: str | None = None
     """For such a group: the ``run_id`` of the texts in its output."""
@@ -153,6 +157,13 @@ class RankGroups:
                 continue
             if run.state != "finished" and any(_here(rank, snapshot) for rank in run.ranks):
                 listed.setdefault(f"run:{run.run_id}", [])
+        printed = {
+            rank.pid: runs[curve.run_id]
+            for item in snapshot.process_runs
+            for curve in item.curves
+            if curve.source == OUTPUT and not curve.shared and curve.run_id != item.run_id and curve.run_id in runs
+            for rank in item.ranks
+        }
         outputs = {rank.pid: item.output_id for item in snapshot.process_runs if item.output_id for rank in item.ranks}
         real = tuple(sorted((d for d in snapshot.devices if d.kind == "gpu" and d.state != "lost"), key=lambda d: d.index))
         fake = tuple(sorted((d for d in snapshot.devices if d.kind == "virtual"), key=lambda d: d.index))
@@ -171,8 +182,9 @@ class RankGroups:
                 self._known[key] = basis, group
                 curve = next((shown[process.pid] for process in processes if process.pid in shown), None)
                 output = next((outputs[process.pid] for process in processes if process.pid in outputs), None)
+                beside = next((printed[process.pid] for process in processes if process.pid in printed), None)
                 if group.run is None and (curve is not None or output is not None):
-                    group = replace(group, shown=curve, output_id=output)
+                    group = replace(group, shown=curve, printed=beside, output_id=output)
                 groups.append(group)
             except Exception as error:  # noqa: BLE001 - one bad group must not stop the others
                 lost(error)

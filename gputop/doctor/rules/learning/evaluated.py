@@ -23,9 +23,11 @@ from gputop.doctor.rules.learning.evaluations import (
     words_of,
 )
 from gputop.doctor.rules.learning.overfits import (
+    APART,
     FALLEN,
     FITTED,
     FITTED_BY,
+    NEVER_MIN,
     RISEN,
     RISEN_FROM_FIRST,
     RISEN_MUCH,
@@ -235,7 +237,8 @@ J05 = Rule(
         f"or so in {SINCE_IF_MUCH} evaluations, if each is worse than the one before, and the newest {RISEN_MUCH:g} times the "
         f"lowest ({RISEN_WITH_SCORES:g} times if scores fell); or {SINCE_MIN} since the first, which was "
         f"the lowest, have come to {RISEN_FROM_FIRST:g} times that, and "
-        f"{RISING_SHARE:.0%} of them are worse than the one before",
+        f"{RISING_SHARE:.0%} of them are worse than the one before; or {NEVER_MIN} since the first, which was the lowest, are "
+        f"{APART:g} times the training's of the same name",
     ),
     estimated=True,
     mechanism=(

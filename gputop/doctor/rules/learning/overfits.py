@@ -12,6 +12,7 @@ from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.learning.courses import Course, courses
 from gputop.doctor.rules.learning.evaluations import is_an_evaluation, is_score, words_of
+from gputop.doctor.rules.learning.scored import measure_of
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.only_loss import STRETCHES_MIN, only_loss
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
@@ -28,6 +29,9 @@ RISEN_WITH_SCORES = 1.3
 RISEN_FROM_FIRST, RISING_SHARE = 1.2, 0.7
 """A loss that was never lower than at first has risen to so many times that, in this share of the evaluations: what is learned
 says nothing about other data from the first epoch on (our choice)."""
+NEVER_MIN, APART = 15, 5.0
+"""Or a loss has never been as low as at its first evaluation, so often, and is so many times the training's of the same name:
+what is learned after the first epoch says nothing about other data (our choice)."""
 FALLEN = 0.97
 """A score has fallen below this share of its best (our choice)."""
 NEWEST = 3
@@ -57,6 +61,9 @@ def overfits(evidence: Evidence, group: RankGroup) -> Judgement:
     if not all(_has_fallen(course) for course in scores):
         return None
     turned = next((course for course in evaluations if _is_a_loss(course) and _has_turned(course, bool(scores))), None)
+    if turned is None:
+        trained = measure_of(name)
+        turned = next((course for course in evaluations if _never_fell(course, trained, stretches[-1].mean)), None)
     if turned is None:
         return None
     now, number = _now(turned), turned.means.index(min(turned.means)) + 1
@@ -132,6 +139,13 @@ def _only_rises(course: Course) -> bool:
     rises = sum(before < after for before, after in pairs)
     enough = len(pairs) >= SINCE_MIN and rises >= RISING_SHARE * len(pairs)
     return enough and course.lowest > 0 and _now(course) >= RISEN_FROM_FIRST * course.means[0]
+
+
+def _never_fell(course: Course, trained: frozenset[str], now: float) -> bool:
+    """Return whether a loss was lowest at first, and stays far above ``now``, the training's of the same measure."""
+    lowest = course.means[0]
+    is_worse = course.values >= NEVER_MIN and 0 < lowest <= course.lowest and _now(course) > lowest
+    return is_worse and _is_a_loss(course) and measure_of(course.name) == trained and _now(course) >= APART * now
 
 
 def _has_fallen(course: Course) -> bool:

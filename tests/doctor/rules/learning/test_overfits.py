@@ -131,3 +131,20 @@ def test_losses_of_a_short_name_with_their_scores(tmp_path: Path) -> None:
     found = next((item for item in explain_logs([str(log)])[0] if item.id == "J05"), None)
     assert found is not None
     assert found.title.startswith("The model overfits: val_bce has risen")
+
+
+def test_an_error_that_is_never_again_as_low_as_at_first(tmp_path: Path) -> None:
+    def log(evaluated: Course, trained: Course = lambda at: 0.05 + 0.165 * 0.6**at, epochs: int = 30) -> str | None:
+        file = tmp_path / "train.log"
+        file.write_text(
+            "".join(
+                f"epoch {at:3d}: train rmse {trained(at):.4f}  val rmse {evaluated(at):.4f}  1.5 s\n" for at in range(epochs)
+            )
+        )
+        return next((item.title for item in explain_logs([str(file)])[0] if item.id == "J05"), None)
+
+    stays: Course = lambda at: 0.396 + 0.02 * (at > 0) + at % 5 / 500  # noqa: E731
+    assert log(stays) == "The model overfits: val_rmse has risen from 0.396 to 0.422"
+    assert log(stays, epochs=14) is None
+    assert log(lambda at: 0.396 - 0.001 * at) is None, "it falls"
+    assert log(stays, lambda at: 0.15 + 0.4 * 0.6**at) is None, "it is not far above"
