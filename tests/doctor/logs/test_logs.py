@@ -317,6 +317,18 @@ def test_no_line_is_evidence_twice() -> None:
         assert len(texts) == len(set(texts)), texts
 
 
+def test_nccl_s_own_warning_says_more_than_the_error_of_the_rank_that_torchrun_names() -> None:
+    warned = (
+        "node11:51206:51443 [3] misc/ibvwrap.cc:115 NCCL WARN Call to ibv_reg_mr failed with error Cannot allocate memory\n"
+    )
+    failed = traceback(
+        "torch.distributed.DistBackendError: NCCL error, unhandled system error, NCCL version 2.20.5\n"
+        "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error."
+    )
+    assert told(warned + failed).findings[0].id == "nccl_ib_memory"
+    assert told(failed).findings[0].id == "G05"
+
+
 def test_the_drivers_log_says_what_an_unknown_error_was() -> None:
     failed = traceback("RuntimeError: CUDA error: unknown error")
     xid = "NVRM: Xid (PCI:0000:43:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.\n"

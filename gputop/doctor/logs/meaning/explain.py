@@ -23,6 +23,7 @@ from gputop.doctor.logs.meaning.first_failure import (
     first_failure,
     is_same,
     not_after_a_peer,
+    not_after_a_telling_one,
     not_before_hardware,
     not_cancelled_for,
     reason_of,
@@ -76,7 +77,8 @@ def explain(scans: Sequence[LogScan], run: str | None = None, failed: bool = Fal
         seen = [replace(item, followed=False) for item in seen]
     consequences = tuple(item for item in seen if item.pattern is not None and item.pattern.cascade)
     failures = not_after_a_peer([item for item in seen if item.failure], consequences)
-    failures = fatal(not_before_hardware(not_cancelled_for(failures, consequences)), passed)
+    failures = not_after_a_telling_one(not_cancelled_for(failures, consequences))
+    failures = fatal(not_before_hardware(failures), passed)
     if any(item.pattern is not None and item.pattern.id in (*TIMEOUTS, *PEER_LEFT) for item in consequences):
         failures = [item for item in failures if item.pattern is None or item.pattern.id not in _ABORTS]
     root = first_failure(failures, launcher, scans)

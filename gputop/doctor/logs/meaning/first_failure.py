@@ -133,6 +133,16 @@ def not_before_hardware(failures: list[Observation]) -> list[Observation]:
     ]
 
 
+def not_after_a_telling_one(failures: list[Observation]) -> list[Observation]:
+    """Leave out vague words of NCCL if it said before, of whichever rank, which call failed."""
+    told = {item.file: item.at for item in reversed(failures) if _is_of_nccl(item, vague=False)}
+    return [item for item in failures if not (_is_of_nccl(item, vague=True) and told.get(item.file, item.at) < item.at)]
+
+
+def _is_of_nccl(item: Observation, vague: bool) -> bool:
+    return item.pattern is not None and item.pattern.id.startswith("nccl_") and item.pattern.vague is vague
+
+
 def reason_of(report: Observation | None, seen: Sequence[Observation]) -> Observation | None:
     """Return the first line in which a command said why it failed, if ``report`` is about such a command's end, or why it never
     began before its time was over.
