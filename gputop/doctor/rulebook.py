@@ -112,6 +112,8 @@ actors or runs that are apart.
 - {UTILIZED_MIN} or more lines in which a GPU is at most {HARDLY:.0f}% busy, in steps of {SHORT_S * 1000:.0f} ms or less that
   hardly wait for data ([E02](#e02)).
 - Counters of a container's quota that stops it in {QUOTA:.0%} of its periods ([D02](#d02)).
+- Lists of cores that `taskset` prints, if several processes share one or two ([D03](#d03)); reports of Megatron's straggler
+  detector ([F02](#f02), [I01](#i01)); ranks that Lightning says have joined, if one never does ([G03](#g03)).
 - {ROWS_MIN} or more rows of `nvidia-smi --query-gpu` that say thermal slowdown of a GPU, or one if its clock is below
   {SLOW_SHARE:.0%} of the others' ([I01](#i01)). Without a reason, such a clock at {HOT_C:.0f} °C or more, if the others are
   cooler; a link with fewer lanes than the others' have ([I03](#i03)).

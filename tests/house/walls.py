@@ -132,7 +132,7 @@ _TABLE = {
     "doctor/logs/meaning": "ground doctor/findings doctor/logs doctor/logs/patterns",
     "doctor/logs/numbers": "ground doctor/findings doctor/logs tracking/printed",
     "doctor/logs/numbers/gpus": "ground doctor/findings doctor/logs doctor/logs/numbers",
-    "doctor/logs/numbers/ranks": "ground doctor/findings doctor/logs/numbers",
+    "doctor/logs/numbers/ranks": "ground doctor/findings doctor/logs doctor/logs/numbers doctor/logs/numbers/gpus",
     "doctor/preflight": "ground doctor/evidence doctor/findings",
     "doctor/rules/support": (
         "ground doctor/evidence doctor/facts doctor/findings doctor/logs doctor/logs/meaning doctor/logs/patterns"

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from gputop.doctor.findings.finding import Finding
 from gputop.doctor.logs.numbers.batches import Batches
+from gputop.doctor.logs.numbers.bound_cores import BoundCores
 from gputop.doctor.logs.numbers.clock import Clock
 from gputop.doctor.logs.numbers.cpu_quota import CpuQuota
 from gputop.doctor.logs.numbers.first_batches import FirstBatches
@@ -32,6 +33,8 @@ from gputop.doctor.logs.numbers.not_a_number import NotANumber
 from gputop.doctor.logs.numbers.pauses import Pauses
 from gputop.doctor.logs.numbers.ranks.checksums import Checksums
 from gputop.doctor.logs.numbers.ranks.each_rank import EachRank
+from gputop.doctor.logs.numbers.ranks.megatron_stragglers import MegatronStragglers
+from gputop.doctor.logs.numbers.ranks.members import Members
 from gputop.doctor.logs.numbers.ranks.rank_columns import RankColumns
 from gputop.doctor.logs.numbers.ranks.rank_tables import RankTables
 from gputop.doctor.logs.numbers.ranks.same_samples import SameSamples
@@ -127,6 +130,9 @@ def printed_findings(path: Path) -> tuple[Finding, ...]:
             CpuQuota(),
             LightningProfiles(),
             SaidShares(),
+            MegatronStragglers(),
+            BoundCores(),
+            Members(),
         ),
         *(ProfileTables(), SmiRows(), SmiTables(), GpuMemories(), Utilization(), FirstCollective()),
     )
@@ -142,7 +148,9 @@ def printed_findings(path: Path) -> tuple[Finding, ...]:
     found: dict[str, Finding] = {}
     for follower in followers:
         for finding in follower.findings():
-            found.setdefault(finding.id, finding)
+            before = found.get(finding.id)
+            if before is None or (before.confidence == "possible" and finding.confidence != "possible"):
+                found[finding.id] = finding
     if "D06" in found:
         found.pop("D01", None)  # few of the batches between are printed: the first ones weigh too much
     return tuple(found.values())

@@ -47,20 +47,22 @@ _BOX_LINES_MAX = 200
 _STEPS_OF_BOXES = ("total_timesteps", "iterations", "n_updates")
 _COUNT = re.compile(r"(\d{1,15})(?:/(\d{1,15}))?")
 _VALUE = re.compile(NUMBER, re.IGNORECASE)
-_COUNTERS = ("epoch", "step", "iter", "iteration", "update")
+_COUNTERS = ("epoch", "step", "iter", "iteration", "update", "steps", "updates", "timesteps", "env_steps", "frames")
 _MAYBE_EMPTY = "cp"
 """skorch's column for "+" where a checkpoint was saved."""
 _COLUMNS_LEAST = 3
 _PACES = {
     **dict.fromkeys(
-        ("time", "time_s", "step_time", "step_s", "iter_time", "sec/step", "s/step", "s/it", "s/update", "sec"),
+        ("time", "time_s", "dt", "dt_s", "step_time", "step_s", "iter_time", "sec/step", "s/step", "s/it", "s/update", "sec"),
         (STEP_TIME, 1.0),
     ),
-    **dict.fromkeys(("time_ms", "step_ms", "iter_ms", "ms/step", "ms/it", "ms/update", "ms"), (STEP_TIME, 1e-3)),
+    **dict.fromkeys(("time_ms", "dt_ms", "step_ms", "iter_ms", "ms/step", "ms/it", "ms/update", "ms"), (STEP_TIME, 1e-3)),
     **dict.fromkeys(("data", "data_s", "data_time", "load_s", "wait_s"), (DATA_TIME, 1.0)),
     **dict.fromkeys(("data_ms", "load_ms", "wait_ms"), (DATA_TIME, 1e-3)),
 }
 """Columns about the pace of a step, as ``rates`` names them, and their unit in seconds."""
+_PACE_UNIT = re.compile(r"[(\[](m?s)[)\]]?$")
+"""The unit behind such a name: "dt(ms)"."""
 _MEMORY = "gpu_mem"
 _SHORT_LOSSES = frozenset(("box", "obj", "cls", "dfl", "seg", "giou", "total"))
 """What YOLOv5 and YOLOv7 call the parts of their loss, next to a column of the GPU's memory."""
@@ -86,6 +88,8 @@ class Tables:
 
     def __init__(self) -> None:
         self._columns: list[str] = []
+        self._words: list[str] = []
+        """The words of a heading without bars and commas."""
         self._between_bars = False
         self._rows: set[str] = set()
         """The rows so far of a table between bars: some scripts print theirs whole after each epoch."""
@@ -112,6 +116,7 @@ class Tables:
             if columns != self._columns:
                 self._rows.clear()
             self._columns, self._between_bars = columns, line.lstrip().startswith("|") or " | " in line
+            self._words = [] if self._between_bars or "," in line else line.split()
             return None
         if not self._columns or self._is_known(line):
             return None
@@ -142,6 +147,8 @@ class Tables:
         columns = self._columns
         if len(cells) > len(columns):
             cells = self._cells(_UNIT_BEHIND.sub("", line), bar)
+        if len(cells) == len(self._words) != len(columns):
+            columns = self._words  # a blank alone is between some of the names
         if len(cells) == len(columns) - 1 and _MAYBE_EMPTY in columns:
             columns = [name for name in columns if name != _MAYBE_EMPTY]
         if len(cells) != len(columns):
@@ -165,8 +172,8 @@ class Tables:
                 if _VALUE.fullmatch(cell) is None:
                     return None
                 metrics[name if side is None or is_evaluation(name) else f"{side}_{name}"] = float(cell)
-            elif name.lower() in _PACES and _VALUE.fullmatch(cell) is not None:
-                kind, unit_s = _PACES[name.lower()]
+            elif (pace_of := _PACE_UNIT.sub(r"_\1", name.lower())) in _PACES and _VALUE.fullmatch(cell) is not None:
+                kind, unit_s = _PACES[pace_of]
                 pace[kind] = float(cell) * unit_s
         if not metrics:
             return None
@@ -196,7 +203,7 @@ def _heading(line: str) -> list[str]:
     cells = [cell for cell in map(str.strip, _GAP.split(_BAR_AT_END.sub("", line).strip())) if cell]
     cells = [name for cell in cells for name in _single_names(cell)]
     cells[:2] = [_SHORT_COUNTERS.get(cell, cell) for cell in cells[:2]]
-    form = _NAME if "," in line else _WORDS
+    form = _NAME if ", " in line else _WORDS  # translated names of a CSV file may have several words
     if len(cells) < 2 or not all(map(form.fullmatch, cells)):
         return []
     names = [_PERCENT.sub("_percent", _UNIT.sub("", cell)).strip("()[].").replace(" ", "_") for cell in cells]

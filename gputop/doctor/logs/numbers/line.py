@@ -10,6 +10,7 @@ from typing import Protocol
 from gputop.doctor.findings.finding import Finding
 from gputop.doctor.logs.numbers.clock import Clock
 from gputop.doctor.logs.numbers.parts import Legend
+from gputop.doctor.logs.numbers.rows import Rows, parts_in
 from gputop.doctor.logs.numbers.setting import Setting
 from gputop.doctor.logs.numbers.speakers import Speaker, speaker_of
 from gputop.tracking.printed.languages import in_english
@@ -37,6 +38,8 @@ class Line:
     speaker: Speaker | None
     parts: Mapping[str, float]
     """The seconds of each part of a step that it prints, by name; as printed if it names no unit."""
+    row: Mapping[str, str]
+    """If it is a row of a table: its cells by the names of their columns, in lower case."""
     setting: Setting
     """What the lines up to this one say of how their processes work together."""
 
@@ -68,6 +71,7 @@ class Lines:
         """Start before the first line."""
         self._clock, self._legend = Clock(), Legend()
         self._setting = Setting()
+        self._rows = Rows()
         self._file_of: int | None = None
         """The rank whose file the next lines are from, if the log is made of the ends of several files."""
 
@@ -86,6 +90,8 @@ class Lines:
             parts = self._legend.parts_of(text if speaker is None else speaker.rest)
             if parts and text != printed and _UNIT.search(text) is None:
                 parts = {}  # in other languages than English, the same words name other things, too
+            row = self._rows.of(text)
+            parts = parts or (parts_in(row) if row else {})
             lower = text.lower()
             self._setting.read(lower)
-            yield Line(text, printed, lower, self._clock.at(printed), speaker, parts, self._setting)
+            yield Line(text, printed, lower, self._clock.at(printed), speaker, parts, row, self._setting)

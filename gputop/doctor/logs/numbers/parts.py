@@ -106,7 +106,7 @@ def parts_of(text: str) -> dict[str, float]:
             found.setdefault(name, seconds * (1e-3 if unit == "ms" else 1.0))
         elif kind_of(name) is not None:
             without.setdefault(name, seconds)
-    if without and (found or _are_times(without)):
+    if without and (found or are_times(without)):
         found = {**without, **found}
     if not found:
         found = _of_whole_numbers(text)
@@ -125,7 +125,7 @@ def within_others(name: str) -> bool:
     return _WITHIN_OTHERS.match(name) is not None
 
 
-def _are_times(without: Mapping[str, float]) -> bool:
+def are_times(without: Mapping[str, float]) -> bool:
     """Return whether numbers without any unit are times: several names are clearly those of parts, of more than one kind.
 
     "train 0.3 val 0.4", "input 0.9 grad 0.1" and the like are losses, scores and statistics.
@@ -146,7 +146,7 @@ def _of_whole_numbers(text: str) -> dict[str, float]:
         return named
     wholes = [number for name, number in found.items() if kind_of(name) == "whole"]
     known = sum(found.values()) - sum(wholes)
-    if len(found) > 2 and _are_times(found):
+    if len(found) > 2 and are_times(found):
         return found
     adds_up = len(wholes) == 1 and len(found) > 2 and WHOLE_SHARE * known <= wholes[0] <= known / WHOLE_SHARE
     return found if adds_up else {}

@@ -12,7 +12,8 @@ _LOGGER = r"(?:[A-Z]{4,8}:[\w.]{1,40}:)?"
 _TIME = r"(?:\[?[\d:.,TZ /-]{4,30}\]?(?:\s|(?=\[[a-z_])))?"
 _LEVEL = r"(?:DEBUG|INFO|WARNING|SUCCESS)"
 _AFTER_TIME = (
-    rf"(?:\|? ?{_LEVEL} {{0,5}}\| [\w.:<>-]{{1,80}} [-|] |(?:- )?(?:[\w.]{{1,40}} - )?{_LEVEL} - (?:[\w.]{{1,40}} - )?|"
+    rf"(?:{_LEVEL} (?=\[[\w.]{{1,40}}:\d{{1,6}}\] \()|\|? ?{_LEVEL} {{0,5}}\| [\w.:<>-]{{1,80}} [-|] |"
+    rf"(?:- )?(?:[\w.]{{1,40}} - )?{_LEVEL} - (?:[\w.]{{1,40}} - )?|"
     rf"\[[\w.]{{1,40}}\]\[{_LEVEL}\] - |\[{_LEVEL}\] |{_LEVEL}:? {{1,5}})?"
 )
 """The level and the place of a message, as loguru, logging, hydra and others print them."""
@@ -23,6 +24,7 @@ _RANK = re.compile(
     _BEFORE + r"(?:\s{0,8}\W{0,2}(?:" + _WORD_FOR_RANK + r"[ _:#=-]{0,3}|gpu[ _:#=]?)(?P<rank>\d{1,4})(?:/\d{1,4})?"
     r"(?:\s?[\])>:|,]|(?=\s))"
     r"|\W{0,2}r(?P<short>\d{1,3})(?:[\])>:|]{1,2}|(?=\s))|\[(?P<number>\d{1,3})\]\s| {0,3}(?P<label>\d{1,3}): "
+    r"|(?:\[[\w.]{1,40}:\d{1,6}\] )?\((?P<icefall>\d{1,3})/\d{1,3}\)(?=\s)"
     r"|\[\d{1,12},(?P<mpi>\d{1,6})\]<std(?:err|out|diag)>:? ?)",
     re.IGNORECASE,
 )
@@ -46,6 +48,7 @@ _HOST = re.compile(
 """A host by a name of the usual forms (node07, lc-203, gn14.site), or by one that stands before the number of a rank."""
 _POD = re.compile(r"^\[pod/(?P<host>[\w.-]{1,60})/[\w.-]{1,60}\](?P<number>(?!))?\s")
 _BEFORE_RANK = re.compile(_BEFORE + r"\s{0,12}(?P<host>[A-Za-z][\w.-]{0,37}(?:: {1,2}|(?<=\d) {1,4}))rank[ _:#=]{0,2}\d")
+_HOST_KEY = re.compile(r"[\"'](?:host(?:name)?|node)[\"']: {0,2}[\"'](?P<host>[A-Za-z][\w.-]{0,60})[\"']")
 _LONGEST = 64
 """Longer names of hosts are cut to this many characters."""
 
@@ -68,7 +71,7 @@ def speaker_of(line: str) -> Speaker | None:
         return Speaker(number, None, found["rank"] is not None, line[found.end() :])
     within = _WITHIN.search(line)
     if within is not None:
-        before = _BEFORE_RANK.match(line)
+        before = _BEFORE_RANK.match(line) or (_HOST_KEY.search(line) if within["key"] else None)
         host = before["host"].rstrip(": ") if before is not None else None
         return Speaker(int(within["rank"] or within["key"] or within["logged"]), host, True, line)
     host = _HOST.match(line) or _POD.match(line)

@@ -21,6 +21,8 @@ _FLAG = re.compile(r"(?i)(?<![A-Za-z] )(?<![\w.])(?:(?:model|net|network|self|mo
 _TRAINS, _EVALUATES = re.compile(r"(?i)\btrain(?:ing)?\b"), re.compile(r"(?i)\b(?:val|valid|validation|eval|evaluation|test)\b")
 _STEPS = re.compile(r"(?i)(?<![a-z])loss[ :=].{0,200}(?<![a-z])lr[ :=]")
 """Only a step has a loss and a rate."""
+_EPOCH_BEGINS = re.compile(r"(?i)^\W{0,8}epoch\W{0,4}\d{1,6}")
+"""A line that begins with the number of an epoch, and is not about an evaluation."""
 _EPOCH = re.compile(r"(?i)\bepoch\W{0,3}(\d{1,6})\b.{0,200}\bsampler\.epoch ?[=:] ?0\b")
 
 
@@ -115,4 +117,5 @@ def _trains_in_evaluation(text: str) -> bool:
         return False
     if flag is None or flag[1].lower() != "false" or _EVALUATES.search(text, 0, flag.start()) is not None:
         return False
-    return _TRAINS.search(text, 0, flag.start()) is not None or _STEPS.search(text) is not None
+    begins = _EPOCH_BEGINS.match(text) is not None
+    return begins or _TRAINS.search(text, 0, flag.start()) is not None or _STEPS.search(text) is not None

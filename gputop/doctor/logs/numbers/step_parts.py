@@ -52,7 +52,8 @@ class StepParts:
         self._are_means = self._are_means or "time across ranks" in line.lower
         if line.is_of_evaluation or (line.parts and is_of_first_batch(line.text)):
             return
-        self._trained += _MEASURED.search(line.text) is not None and self._trained < TRAINED_MIN
+        measured = _MEASURED.search(line.text) is not None or any("loss" in column for column in line.row)
+        self._trained += measured and self._trained < TRAINED_MIN
         parts = line.parts
         self._of_several = self._of_several or line.speaker is not None
         if len(parts) == 1 and not parts.keys() & self._block.keys() and len(self._block) < BLOCK_MAX:

@@ -81,6 +81,9 @@ RISES_MAX = 1.25
 HARDLY_LESS = 0.99
 """The second half of its losses is at least this share of the first: that of inputs that are all alike changes a little with
 the model's biases (our choice)."""
+NOTHING, NOTHING_TIMES_MIN, HALVED = 0.001, 4, 0.5
+"""A score that is so often at most this has found nothing, though the training loss has fallen to a half (our choice): a
+detector finds something long before."""
 SEEN_FROM_STEP = 50
 HOLD_S = 5.0
 _LOSSES = frozenset(("loss", "nll", "ce", "bce", "xent", "mse", "mae"))
@@ -120,6 +123,9 @@ def _by_losses(evidence: Evidence, group: RankGroup) -> Judgement:
     if far is not None:
         return Suspicion(_far_above(group, far, highest, training), HOLD_S)
     scores = [course for course in evaluations if is_score(course)]
+    nothing = next((score for score in scores if _finds_nothing(score)), None)
+    if nothing is not None and now <= HALVED * start:
+        return Suspicion(finding(group, Guess(nothing, training)), HOLD_S)
     untrained = start if highest <= RISES_MAX * start else highest
     times = FEW_TIMES_MIN if any(_is_much_worse(course, untrained) for course in evaluations) else FAR_TIMES_MIN
     if now > LEARNED * start or not all(is_guessing(score, untrained, times) for score in scores):
@@ -129,6 +135,10 @@ def _by_losses(evidence: Evidence, group: RankGroup) -> Judgement:
         return Suspicion(_no_better(group, above, scores, training), HOLD_S)
     wrong = never_right(scores, start) if len(scores) == len(evaluations) else None
     return None if wrong is None else Suspicion(finding(group, Guess(wrong, training)), HOLD_S)
+
+
+def _finds_nothing(score: Course) -> bool:
+    return score.values >= NOTHING_TIMES_MIN and score.lowest >= 0 and score.highest <= NOTHING
 
 
 def _same_each_time(group: RankGroup, still: Sequence[Course], training: Fact) -> Finding:
@@ -215,6 +225,8 @@ J05 = Rule(
         f"to the last of {DIGITS_MIN} or more digits for {TIMES_MIN} times (likely)",
         f"an accuracy or another score, or fewer digits, for {SCORES_MIN} times (possible)",
         "0, 1 and 100 do not count, nor what is called the best or a target",
+        f"or {NOTHING_TIMES_MIN} evaluations have a score of {NOTHING:g} at most, and the training loss has fallen to "
+        f"{HALVED:.0%} (possible)",
         f"or the loss of {FAR_TIMES_MIN} evaluations was always {FAR:.0f} times the highest training loss, and its second half "
         f"is {STAYS:.0%} of the first or more, or {JUMPS_MIN} of them are {JUMPS:g} times the one before (possible)",
         f"or each of its errors is at least {MUCH_WORSE:.0f} times its counterpart in the training, and one of these factors "
@@ -237,8 +249,9 @@ J05 = Rule(
         f"or so in {SINCE_IF_MUCH} evaluations, if each is worse than the one before, and the newest {RISEN_MUCH:g} times the "
         f"lowest ({RISEN_WITH_SCORES:g} times if scores fell); or {SINCE_MIN} since the first, which was "
         f"the lowest, have come to {RISEN_FROM_FIRST:g} times that, and "
-        f"{RISING_SHARE:.0%} of them are worse than the one before; or {NEVER_MIN} since the first, which was the lowest, are "
-        f"{APART:g} times the training's of the same name",
+        f"{RISING_SHARE:.0%} of them are worse than the one before",
+        f"or there is no score, the first of {NEVER_MIN} evaluations was the lowest, and they are {APART:g} times the "
+        "training's of the same name (possible, info)",
     ),
     estimated=True,
     mechanism=(

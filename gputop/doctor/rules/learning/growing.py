@@ -13,6 +13,9 @@ from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.learning.exploding import TIMES as EXPLODES
+from gputop.doctor.rules.learning.exploding import VALUES_MIN as EXPLODING_MIN
+from gputop.doctor.rules.learning.exploding import explodes
 from gputop.doctor.rules.learning.harder import FALLS, JUMP, JUMPS_MIN, gets_harder
 from gputop.doctor.rules.learning.kept_gradients import with_cause
 from gputop.doctor.rules.support import logged, tracked
@@ -80,7 +83,7 @@ def loss_grows(evidence: Evidence, group: RankGroup) -> Judgement:
     """J02: the loss is several times its lowest value, and as high as at the start or higher."""
     found = only_loss(evidence, group)
     if found is None or may_rise(found[1]):
-        return None
+        return explodes(evidence, group)
     rank, name = found
     levels, series = (
         evidence.levels(logged.run_id(group), rank.rank, name),
@@ -178,6 +181,7 @@ J02 = Rule(
         f"or that median is {WORSE:g} times the first, and none of the newest losses is below the first, though the loss had "
         f"been below {LEARNED_SOME:.0%} of it (possible)",
         "only for a run with a single loss, or the sum of its losses, that is always positive and is not called an objective",
+        f"or the newest quarter of {EXPLODING_MIN} or more values of any loss is {EXPLODES:,.0f} times the first (likely)",
     ),
     estimated=True,
     mechanism="A step that is too large makes the next gradients larger, and the next steps larger still. Or gradients "

@@ -9,7 +9,7 @@ import statistics
 from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
-from gputop.doctor.findings.finding import Fact
+from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.rules.learning.courses import Course, courses
 from gputop.doctor.rules.learning.evaluations import is_an_evaluation, is_score, words_of
 from gputop.doctor.rules.learning.scored import measure_of
@@ -61,11 +61,16 @@ def overfits(evidence: Evidence, group: RankGroup) -> Judgement:
     if not all(_has_fallen(course) for course in scores):
         return None
     turned = next((course for course in evaluations if _is_a_loss(course) and _has_turned(course, bool(scores))), None)
+    training = Fact(
+        f"the training loss has fallen from {units.metric(stretches[0].mean)} to {units.metric(stretches[-1].mean)}",
+        stretches[-1].mean,
+        f"{logged.source(group)}: {name}",
+    )
     if turned is None:
         trained = measure_of(name)
-        turned = next((course for course in evaluations if _never_fell(course, trained, stretches[-1].mean)), None)
-    if turned is None:
-        return None
+        never = next((course for course in evaluations if _never_fell(course, trained, stretches[-1].mean)), None)
+        # A score tells more than a loss.
+        return None if never is None or scores else Suspicion(_learns_nothing_else(group, never, training), HOLD_S)
     now, number = _now(turned), turned.means.index(min(turned.means)) + 1
     best = f"# keep the weights of evaluation {number}, and stop some evaluations after the best one"
     finding = tracked.about(
@@ -80,11 +85,7 @@ def overfits(evidence: Evidence, group: RankGroup) -> Judgement:
                 turned.lowest,
                 turned.source,
             ),
-            Fact(
-                f"the training loss has fallen from {units.metric(stretches[0].mean)} to {units.metric(stretches[-1].mean)}",
-                stretches[-1].mean,
-                f"{logged.source(group)}: {name}",
-            ),
+            training,
             *(
                 Fact(
                     f"{score.name} has fallen from {units.metric(max(score.means))} to {units.metric(_now(score))}",
@@ -99,6 +100,28 @@ def overfits(evidence: Evidence, group: RankGroup) -> Judgement:
         "The metric that matters is another one, and it still improves.",
     )
     return Suspicion(finding, HOLD_S)
+
+
+def _learns_nothing_else(group: RankGroup, never: Course, training: Fact) -> Finding:
+    now = _now(never)
+    first = Fact(
+        f"{never.name} was {units.metric(never.lowest)} at its first evaluation, the lowest of {never.values}",
+        never.lowest,
+        never.source,
+    )
+    return tracked.about(
+        group,
+        "J05",
+        "info",
+        "possible",
+        f"{never.name} has never fallen below its first value, {units.metric(never.lowest)}, and is now {units.metric(now)}",
+        [first, training],
+        "What the model learns after its first epoch says nothing about this data: the data is encoded, scaled or labeled in "
+        "another way than that of the training, or the model memorizes its training samples.",
+        "# encode, scale and label both kinds of data by one object, which is fitted to the training data alone\n"
+        "# if they are alike: augmentation, dropout, weight decay, a smaller model, or more data",
+        "The data is meant to differ, such as that of another domain.",
+    )
 
 
 def _has_fitted(first: float, now: float) -> bool:

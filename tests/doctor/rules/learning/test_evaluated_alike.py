@@ -88,3 +88,20 @@ def test_a_loss_that_stays_after_its_first_reports_beside_evaluations_that_stay(
     first: float, evaluated: float, found: bool, tmp_path: Path
 ) -> None:
     assert ("J03" in said(flat_after_the_first(first, evaluated), tmp_path)) is found
+
+
+def test_a_score_that_stays_zero_while_the_training_learns(tmp_path: Path) -> None:
+    def log(score: float, end: float, evaluations: int = 5) -> bool:
+        lines = []
+        for at in range(evaluations * 6):
+            lines.append(f"epoch {at // 6 + 1} step {at} loss {2.0 - (2.0 - end) * at / 29 + at % 3 / 100:.4f}")
+            if at % 6 == 5:
+                lines.append(f"epoch {at // 6 + 1} val mAP {score:.4f}")
+        file = tmp_path / "train.log"
+        file.write_text("\n".join(lines) + "\n")
+        return any(item.id == "J05" for item in explain_logs([str(file)])[0])
+
+    assert log(0.0, 0.4)
+    assert not log(0.012, 0.4)
+    assert not log(0.0, 1.6), "it has not learned much"
+    assert not log(0.0, 0.4, 3)

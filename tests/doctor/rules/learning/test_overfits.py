@@ -134,17 +134,22 @@ def test_losses_of_a_short_name_with_their_scores(tmp_path: Path) -> None:
 
 
 def test_an_error_that_is_never_again_as_low_as_at_first(tmp_path: Path) -> None:
-    def log(evaluated: Course, trained: Course = lambda at: 0.05 + 0.165 * 0.6**at, epochs: int = 30) -> str | None:
+    def log(
+        evaluated: Course, trained: Course = lambda at: 0.05 + 0.165 * 0.6**at, epochs: int = 30, more: str = ""
+    ) -> str | None:
         file = tmp_path / "train.log"
         file.write_text(
             "".join(
-                f"epoch {at:3d}: train rmse {trained(at):.4f}  val rmse {evaluated(at):.4f}  1.5 s\n" for at in range(epochs)
+                f"epoch {at:3d}: train rmse {trained(at):.4f}  val rmse {evaluated(at):.4f}"
+                f"{more.format(at=0.75 + at % 4 / 90)}  1.5 s\n"
+                for at in range(epochs)
             )
         )
         return next((item.title for item in explain_logs([str(file)])[0] if item.id == "J05"), None)
 
     stays: Course = lambda at: 0.396 + 0.02 * (at > 0) + at % 5 / 500  # noqa: E731
-    assert log(stays) == "The model overfits: val_rmse has risen from 0.396 to 0.422"
+    assert log(stays) == "val_rmse has never fallen below its first value, 0.396, and is now 0.422"
     assert log(stays, epochs=14) is None
+    assert log(stays, more=" val auc {at}") is None, "a score tells more"
     assert log(lambda at: 0.396 - 0.001 * at) is None, "it falls"
     assert log(stays, lambda at: 0.15 + 0.4 * 0.6**at) is None, "it is not far above"

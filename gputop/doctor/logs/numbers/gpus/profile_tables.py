@@ -34,6 +34,11 @@ _SHORT_ROW = re.compile(
     r"(?P<rest>(?:\s{1,30}[\w.%-]{1,20}){1,30})\s{1,30}(?P<calls>\d{1,12})\s{0,10}$"
 )
 """A row of a table from which a script has left out columns: what it calls is not in it."""
+_GPU_ROW = re.compile(
+    r"^\s{0,200}(?P<name>\S.{0,150}?)\s{2,60}[\d.]{1,12}m?u?s(?P<own>)(?P<rest>(?:\s{1,30}[\w.%-]{1,20}){1,30})\s{1,30}"
+    r"(?P<calls>\d{1,12})\s{0,10}$"
+)
+"""A row of a table that has only the GPU's columns."""
 _TOTAL = re.compile(r"^Self (CPU|CUDA) time total: (\d{1,9}(?:\.\d{1,6})?)(us|ms|s)\s*$")
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 _SHARE = re.compile(r"(\d{1,3}\.\d\d)%")
@@ -78,9 +83,9 @@ class ProfileTables:
             return
         if "%" not in line.text and not self._is_inside:
             return
-        if _HEADING in line.lower and "self cpu %" in line.lower:
+        if _HEADING in line.lower and ("self cpu %" in line.lower or "self cuda %" in line.lower):
             self._is_inside = True
-            self._row = _ROW if "cpu total %" in line.lower else _SHORT_ROW
+            self._row = _ROW if "cpu total %" in line.lower else _SHORT_ROW if "self cpu %" in line.lower else _GPU_ROW
             self._rows.clear()
             self._totals.clear()
             return
@@ -92,8 +97,8 @@ class ProfileTables:
         if any(kind.rows.search(name) for kind in _KINDS):
             shares = _SHARE.findall(row["rest"])
             gpu = float(shares[0]) / 100 if shares else 0.0
-            whole = float(row["total"] if self._row is _ROW else row["own"])
-            self._rows[name] = _Row(float(row["own"]) / 100, whole / 100, gpu, int(row["calls"]))
+            whole = float(row["total"] if self._row is _ROW else row["own"] or 0)
+            self._rows[name] = _Row(float(row["own"] or 0) / 100, whole / 100, gpu, int(row["calls"]))
 
     def findings(self) -> tuple[Finding, ...]:
         """Return what takes most of the time, if it is one of the kinds."""
@@ -127,7 +132,8 @@ class ProfileTables:
         if kind.id == "E01" and not any(_READS.search(name) for name, _ in rows):
             return 0.0, ""
         share, name = max(((float(getattr(row, kind.share)), name) for name, row in rows), default=(0.0, ""))
-        return (min(1.0, sum(row.gpu for _, row in rows)) if kind.id == "E03" else share), name
+        # Kernels are different ones, while a function of the processor is within another one.
+        return (min(1.0, sum(row.gpu for _, row in rows)) if kind.id in ("E03", "E06") else share), name
 
 
 _READS = re.compile(r"^aten::(?:item|_local_scalar_dense|nonzero|is_nonzero)$")

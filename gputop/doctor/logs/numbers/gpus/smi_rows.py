@@ -86,7 +86,7 @@ class SmiRows:
         gpu, rows = next(iter(self._hot.most_common(1)), ("", 0))
         if rows >= ROWS_MIN or self._is_slower(gpu):
             stated = f"nvidia-smi states thermal slowdown in {rows} of {words.count(self._rows[gpu], 'row')}"
-            return _throttled(gpu, (Fact(stated, rows, "log"), Fact(self._last[:200], None, "log")))
+            return throttled(gpu, (Fact(stated, rows, "log"), Fact(self._last[:200], None, "log")))
         return next((found for gpu in self._heat if (found := self._hot_and_slow(gpu)) is not None), None)
 
     def _is_slower(self, gpu: str) -> bool:
@@ -105,7 +105,7 @@ class SmiRows:
         first = max(clock for _, clock in self._heat[gpu])
         if heat < max(HOT_C, usual_heat + HOTTER_C) or clock >= SLOW_SHARE * min(first, usual_clock):
             return None
-        return _throttled(
+        return throttled(
             gpu,
             (
                 Fact(f"at {heat:.0f} °C its clock is {clock:.0f} MHz; it was up to {first:.0f} MHz", clock, "log"),
@@ -152,7 +152,8 @@ def _number(cell: str) -> float | None:
     return float(found[1]) if found is not None else None
 
 
-def _throttled(gpu: str, evidence: tuple[Fact, ...]) -> Finding:
+def throttled(gpu: str, evidence: tuple[Fact, ...]) -> Finding:
+    """Return the finding on a GPU, by its number or the words for it, that is throttled by heat."""
     return Finding(
         id="I01",
         severity="warning",

@@ -74,7 +74,7 @@ _LOSS = re.compile(r"(?<![A-Za-z])(?:\w{1,20}_)?loss[ :=]{1,4}(\d{1,9}\.\d{1,9})
 
 
 @dataclass
-class _Rank:
+class PrintedRank:
     """What one rank has printed."""
 
     totals: Counter[int] = field(default_factory=Counter)
@@ -141,11 +141,11 @@ class EachRank:
 
     def __init__(self) -> None:
         """Start without any rank."""
-        self._named: dict[int, _Rank] = {}
+        self._named: dict[int, PrintedRank] = {}
         """Ranks whose lines name them: "rank 2", "gpu 2"."""
-        self._numbered: dict[int, _Rank] = {}
+        self._numbered: dict[int, PrintedRank] = {}
         """Bare numbers at the beginning of a line, which may be those of ranks or of anything else."""
-        self._hosts: dict[str, _Rank] = {}
+        self._hosts: dict[str, PrintedRank] = {}
         self._numbers, self._names = Turns(), Turns()
         self._of_all: tuple[int, int] | None = None
         """The samples of all ranks, and the batch of each."""
@@ -160,13 +160,13 @@ class EachRank:
         if speaker is None or line.is_of_evaluation:
             return
         if speaker.host is not None and len(parts) > 1 and (speaker.host in self._hosts or len(self._hosts) < HOSTS_MAX):
-            self._hosts.setdefault(speaker.host, _Rank()).take_parts(speaker.rest, parts)
+            self._hosts.setdefault(speaker.host, PrintedRank()).take_parts(speaker.rest, parts)
             self._names.take(speaker.host)
         if speaker.rank is not None:
             ranks = self._named if speaker.is_named else self._numbered
             if speaker.rank not in ranks and len(ranks) >= RANKS_MAX:
                 return
-            ranks.setdefault(speaker.rank, _Rank()).take(speaker.rest, parts)
+            ranks.setdefault(speaker.rank, PrintedRank()).take(speaker.rest, parts)
             if not speaker.is_named:
                 self._numbers.take(str(speaker.rank))
 
@@ -185,7 +185,7 @@ class EachRank:
             return () if of_hosts is None else (of_hosts,)
         named = {str(number): rank for number, rank in ranks.items()}
         judged = (
-            _more_work(ranks),
+            more_work(ranks),
             one_is_late(_parts_by_name(named), "rank", _unit_of(named.values())),
             uneven_work(_parts_by_name(named)),
             None if setting.joins or not setting.trains else _unequal(ranks),
@@ -199,20 +199,20 @@ class EachRank:
         return tuple(found)
 
 
-def _has_steps(rank: _Rank) -> bool:
+def _has_steps(rank: PrintedRank) -> bool:
     return bool(rank.parts or rank.losses or rank.totals)
 
 
-def _parts_by_name(ranks: Mapping[str, _Rank]) -> dict[str, dict[str, list[float]]]:
+def _parts_by_name(ranks: Mapping[str, PrintedRank]) -> dict[str, dict[str, list[float]]]:
     return {name: rank.parts for name, rank in ranks.items()}
 
 
-def _unit_of(ranks: Iterable[_Rank]) -> str:
+def _unit_of(ranks: Iterable[PrintedRank]) -> str:
     return next((rank.unit for rank in ranks if rank.unit), "")
 
 
-def _more_work(ranks: Mapping[int, _Rank]) -> Finding | None:
-    """F03: the rank that computes for the longest gets the most of something, in the same proportion."""
+def more_work(ranks: Mapping[int, PrintedRank]) -> Finding | None:
+    """Return F03 if the rank that computes for the longest gets the most of something, in the same proportion."""
     for what in set.intersection(*(set(rank.amounts) for rank in ranks.values())):
         amounts = {
             number: statistics.fmean(rank.amounts[what])
@@ -251,7 +251,7 @@ def _more_work(ranks: Mapping[int, _Rank]) -> Finding | None:
     return None
 
 
-def _computes(rank: _Rank) -> float:
+def _computes(rank: PrintedRank) -> float:
     """Return the mean seconds of the parts of a step in which a rank computes."""
     return sum(
         statistics.fmean(values)
@@ -260,7 +260,7 @@ def _computes(rank: _Rank) -> float:
     )
 
 
-def _unequal(ranks: Mapping[int, _Rank]) -> Finding | None:
+def _unequal(ranks: Mapping[int, PrintedRank]) -> Finding | None:
     """C07: the epochs of the ranks have different numbers of batches."""
     totals = {
         number: next(iter(rank.totals))
@@ -288,7 +288,7 @@ def _unequal(ranks: Mapping[int, _Rank]) -> Finding | None:
     )
 
 
-def _same_data(ranks: Mapping[int, _Rank], of_all: tuple[int, int] | None) -> Finding | None:
+def _same_data(ranks: Mapping[int, PrintedRank], of_all: tuple[int, int] | None) -> Finding | None:
     """C05: each rank has as many batches as the whole data set, or says that it went through all of it.
 
     ``of_all``: the samples of all ranks, and the batch of each, if a line says so.

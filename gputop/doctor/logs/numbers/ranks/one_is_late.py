@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import Literal
@@ -12,6 +13,8 @@ from gputop.doctor.logs.numbers.texts import COMPUTES_LONGER
 from gputop.units import metric
 
 Member = Literal["rank", "host"]
+_COPIES = re.compile(r"(?i)h2d|(?:copy|to)[ _]?(?:device|gpu|cuda)")
+"""Parts that copy a batch to the GPU."""
 
 DATA_SHARE, DATA_TIMES = 0.3, 3.0
 """A rank waits for its data if that takes at least this share of its step, and this many times as long as on the others (our
@@ -79,11 +82,12 @@ def _latest(means: Mapping[str, Mapping[str, float]], part: str) -> tuple[float,
 def _finding(late: str, part: str, kind: PartKind, what: Member, times: tuple[float, float, float], unit: str) -> Finding:
     takes, usual, step = times
     who = f"{what} {late}"
-    id_, title, cause, fix = _OF_DATA if kind in ("data", "waiting") else _OF_WORK if kind == "compute" else _OF_MORE
+    of_data = _OF_COPIES if _COPIES.search(part) else _OF_DATA
+    id_, title, cause, fix = of_data if kind in ("data", "waiting") else _OF_WORK if kind == "compute" else _OF_MORE
     return Finding(
         id="K01" if what == "host" else id_,
         severity="warning",
-        confidence="likely",
+        confidence="possible" if id_ == "I03" else "likely",
         title=f"{who[0].upper()}{who[1:]} {title}, and the others wait for {who}",
         evidence=(
             Fact(f"{part} takes {metric(takes)}{unit} of a step of {metric(step)}{unit} on {who}", takes, "log"),
@@ -102,6 +106,14 @@ _OF_DATA = (
     "workers or cores, or larger samples.",
     "# put its part of the data on the disk of the others, or give each rank a share of all of it\n"
     "DistributedSampler(dataset, shuffle=True)  # over data that is equally fast for all ranks",
+)
+_OF_COPIES = (
+    "I03",
+    "takes longer to copy its batches to its GPU",
+    "Each step is as slow as its slowest rank. The PCIe link of this one's GPU has fewer lanes or a lower speed than the "
+    "others, or its process runs on the other processor socket.",
+    "nvidia-smi --query-gpu=index,pcie.link.width.current,pcie.link.width.max,pcie.link.gen.current --format=csv\n"
+    "nvidia-smi topo -m  # NUMA affinity: the cores near each GPU",
 )
 _OF_WORK = ("F02", *COMPUTES_LONGER)
 _OF_MORE = (

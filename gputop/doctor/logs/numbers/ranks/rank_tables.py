@@ -8,12 +8,13 @@ Megatron prints them: "forward-compute:", and "rank  0: 441.05" and so on below.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from gputop.doctor.findings.finding import Finding
 from gputop.doctor.logs.numbers.line import Line
 from gputop.doctor.logs.numbers.parts import LINES_MIN, kind_of, within_others
+from gputop.doctor.logs.numbers.ranks.each_rank import PrintedRank, more_work
 from gputop.doctor.logs.numbers.ranks.one_is_late import one_is_late
 from gputop.doctor.logs.numbers.ranks.uneven_work import uneven_work
 from gputop.doctor.logs.numbers.setting import Setting
@@ -27,6 +28,8 @@ _OF_RANKS = frozenset(("rank", "gpu", "global rank"))
 _OF_HOSTS = frozenset(("node", "host", "hostname", "machine"))
 _HOST = re.compile(r"[A-Za-z][A-Za-z.-]{0,40}\d[\w.-]{0,40}")
 _WORDS = ("rank", *_OF_HOSTS)
+_COUNT = re.compile(r"\d{1,3}(?:,\d{3}){1,4}|\d{1,12}")
+_AMOUNT = re.compile(r"(?<![a-z])(?:tokens?|frames|nodes|edges|atoms|residues|points|pixels|boxes|length)(?![a-z])")
 _UNIT = re.compile(r" ?[(\[]m?s(?:ec)?[)\]]$")
 _NO_TIME = re.compile(r"clk|clock|mhz|util|temp|power|watt|mem|gi?b|%|tokens|count")
 """In the name of a column that is about a GPU, and no part of a step."""
@@ -59,6 +62,8 @@ class RankTables:
         """That of the ranks."""
         self._ranks: dict[str, dict[str, list[float]]] = {}
         self._hosts: dict[str, dict[str, list[float]]] = {}
+        self._amounts: dict[str, dict[str, list[float]]] = {}
+        """How much there was of something in each step of a rank: tokens, frames."""
         self._are_means = False
         self._setting: Setting | None = None
 
@@ -78,6 +83,8 @@ class RankTables:
             self._place = next(place for place, name in enumerate(heading) if name in _OF_RANKS | _OF_HOSTS)
         elif self._columns and any(character.isdigit() for character in text):
             self._take(_cells(text))
+        elif line.row:
+            self._take_row(line)
         elif text.count("|") > 1:
             self._take_each(text)
         elif "r0" in text or "rank 0" in text or "rank0" in text:
@@ -92,6 +99,11 @@ class RankTables:
         late = one_is_late(self._hosts, "host", "", least) if len(self._hosts) > 1 else None
         if late is not None or {int(rank) for rank in self._ranks} != set(range(len(self._ranks))):
             return () if late is None else (late,)
+        ranks = {
+            int(rank): PrintedRank(parts=parts, amounts=self._amounts.get(rank, {})) for rank, parts in self._ranks.items()
+        }
+        if len(ranks) > 1 and (more := more_work(ranks)) is not None:
+            return (more,)
         found = one_is_late(self._ranks, "rank", "", least) or uneven_work(self._ranks)
         if found is not None and setting.is_one_model and found.id == "F02":
             found = _of_experts(found)
@@ -106,6 +118,25 @@ class RankTables:
             self._columns = self._columns if len(cells) < 2 else []
             return
         self._take_parts(self._ranks, rank[1] or rank[2], cells)
+        self._take_amounts(rank[1] or rank[2], zip(self._columns, cells, strict=True))
+
+    def _take_row(self, line: Line) -> None:
+        """Take a row whose heading stands behind the words of a logger."""
+        row = line.row
+        rank = next((cell for name, cell in row.items() if name in _OF_RANKS and cell.isdecimal()), None)
+        host = next((cell for name, cell in row.items() if name in _OF_HOSTS and _HOST.fullmatch(cell)), None)
+        for name, seconds in line.parts.items():
+            if rank is not None:
+                _keep(self._ranks, rank, name, seconds)
+            elif host is not None:
+                _keep(self._hosts, host, name, seconds)
+        if rank is not None and line.parts:
+            self._take_amounts(rank, row.items())
+
+    def _take_amounts(self, rank: str, row: Iterable[tuple[str, str]]) -> None:
+        for name, cell in row:
+            if _AMOUNT.search(name) and (number := _COUNT.fullmatch(cell)) is not None:
+                _keep(self._amounts, rank, name, float(number[0].replace(",", "")))
 
     def _take_parts(self, members: dict[str, dict[str, list[float]]], member: str, cells: Sequence[str]) -> None:
         for name, cell in zip(self._columns, cells, strict=True):

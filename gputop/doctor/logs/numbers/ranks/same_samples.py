@@ -21,10 +21,11 @@ _ID = re.compile(
     r"(?:(?:doc(?:ument)?|sample|clip|example|image|img|utt(?:erance)?|item|row|record|file|batch)s?[ _]?)?"
     r"(?:ids?|idx|indices|index|uids?)\b[\"']?[ :=#]{0,3}"
     r"(?P<ids>\[[\w, .'\"-]{1,200}\]?|\d{1,12}\b)"
+    r"|\bover (?P<frames>\d{4,9}\.\d\d) frames\b"
     r"|(?<![a-z])first (?:batch|samples?|items?|files?|clips?|images?|documents?)[ :=]{1,3}(?P<named>\[[\w, ./'\"-]{1,200}\]?)"
 )
 _TURN = re.compile(r"(?i)(?<![a-z])(?:step|iter(?:ation)?|batch|it)\W{0,4}(\d{1,9})\b")
-_WORDS = ("id", "indices", "index", "first")
+_WORDS = ("id", "indices", "index", "first", "frames")
 _OF_ITS_OWN = ("preview", "visuali", "probe", "local", "shard of", "prompt", "vote")
 """Samples that are meant to be the same, and numbers that count within a rank's own share."""
 
@@ -55,7 +56,7 @@ class SameSamples:
             found = None
         if found is None or not (speaker.rank in ranks or len(ranks) < RANKS_MAX):
             return
-        ids = re.findall(r"[\w./-]+", found["ids"] or found["named"])
+        ids = re.findall(r"[\w./-]+", found["ids"] or found["named"] or found["frames"])
         turn = _TURN.search(speaker.rest)
         if turn is None and (len(set(ids)) < LISTED_MIN or ids == sorted(ids, key=lambda each: (len(each), each))):
             return

@@ -110,3 +110,20 @@ def test_a_table_with_fewer_columns(tmp_path: Path) -> None:
     assert found(tmp_path, log("ncclDevKernel_AllReduce_Sum_f32_RING_LL(...", "90.41"), "E06") is not None
     assert found(tmp_path, log("ncclDevKernel_AllReduce_Sum_f32_RING_LL(...", "9.41"), "E06") is None
     assert found(tmp_path, log("sm80_xmma_gemm_f32tf32_f32f32", "90.41"), "E06") is None
+
+
+def test_a_table_of_the_gpu_alone(tmp_path: Path) -> None:
+    def log(gather: str, scatter: str) -> list[str]:
+        line = "-" * 40 + "  " + "-" * 12
+        heading = "Name     Self CUDA   Self CUDA %    CUDA total    # of Calls"
+        rows = [
+            f"    ncclDevKernel_AllGather_RING_LL(ncclDevComm*, un...        9.104s     {gather}%     9.104s            66",
+            f"ncclDevKernel_ReduceScatter_Sum_f32_RING_LL(ncclDevC...        5.213s     {scatter}%     5.213s            33",
+        ]
+        return ["step: 50  loss: 10.2584", line, heading, line, *rows, line]
+
+    finding = found(tmp_path, log("58.51", "33.50"), "E06")
+    assert finding is not None
+    assert finding.confidence == "likely"
+    assert "92%" in finding.title
+    assert found(tmp_path, log("5.51", "3.50"), "E06") is None

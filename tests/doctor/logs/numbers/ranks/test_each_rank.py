@@ -232,6 +232,21 @@ def test_a_rank_that_does_more_than_the_others(tmp_path: Path) -> None:
     assert finding.title == "Rank 0 does more than the others, and the others wait for rank 0"
 
 
+def test_a_rank_that_takes_long_to_copy_its_batches(tmp_path: Path) -> None:
+    lines = [line.replace("data", "h2d") for line in timed(SLOW)]
+    finding = found(tmp_path, lines, "I03")
+    assert finding is not None
+    assert finding.confidence == "possible"
+    assert finding.title == "Rank 2 takes longer to copy its batches to its GPU, and the others wait for rank 2"
+    rows = [
+        "index, pcie.link.width.current, pcie.link.width.max",
+        *(f"{gpu}, {4 if gpu == 2 else 16}, 16" for gpu in range(4)),
+    ]
+    surer = found(tmp_path, [*lines, *rows], "I03")
+    assert surer is not None
+    assert surer.title == "GPU 2 has a PCIe link of 4 lanes; 16 are possible"
+
+
 def test_ranks_behind_the_name_of_a_logger(tmp_path: Path) -> None:
     lines = [
         f"INFO:train:step {step} rank {rank} data {1.4 if rank == 2 else 0.01:.3f} fwd 0.13 bwd {0.3 if rank == 2 else 1.7:.3f}"

@@ -1,0 +1,60 @@
+"""A loss of an agent, or of one of several models, that grows beyond all others: its target moves, but not so far (part of
+J02). Pure.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+
+from gputop import units
+from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.rank_groups import RankGroup
+from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.support import logged, tracked
+from gputop.doctor.rules.support.rule import Judgement, Suspicion
+from gputop.losses import is_of_evaluation
+
+TIMES = 1e4
+"""The median of the newest quarter is so many times that of the first (our choice): a value function's loss grows with the
+square of the returns, which seldom come to a hundred times their first."""
+VALUES_MIN = 12
+"""The fewest values (our choice)."""
+
+
+def explodes(evidence: Evidence, group: RankGroup) -> Judgement:
+    """J02: any loss that a run logs has grown by orders of magnitude, and stays there."""
+    ranks = logged.ranks_of(group)
+    if not ranks:
+        return None
+    rank = min(ranks, key=lambda item: item.rank)
+    for name in sorted(rank.metrics):
+        if "loss" not in name.lower() or "scale" in name.lower() or is_of_evaluation(name):
+            continue
+        values = [abs(value) for value in evidence.series(logged.run_id(group), rank.rank, name).values if math.isfinite(value)]
+        quarter = len(values) // 4
+        if len(values) < VALUES_MIN:
+            continue
+        first, now = statistics.median(values[:quarter]), statistics.median(values[-quarter:])
+        if not 0 < first * TIMES <= now or min(values[-quarter:]) < first:
+            continue
+        return Suspicion(
+            tracked.about(
+                group,
+                "J02",
+                "error",
+                "likely",
+                f"{name} has grown to {units.metric(now)}, {units.count(round(now / first))} times what it was at first",
+                [
+                    Fact(f"the median of its first {quarter} values is {units.metric(first)}", first, logged.source(group)),
+                    Fact(f"that of the newest {quarter} is {units.metric(now)}", now, logged.source(group)),
+                ],
+                "The steps overshoot, or what the model learns from has no bounds: returns that are not normalized, a reward "
+                "with an error, a target that follows the model too quickly.",
+                "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)  # before optimizer.step()\n"
+                "# normalize observations, rewards and returns; a lower learning rate for the critic",
+                "The metric is no loss, or sums over ever more.",
+            ),
+            5.0,
+        )
+    return None

@@ -1,0 +1,30 @@
+"""A loss that grows beyond all others, also where targets move (J02)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from gputop.cli.doctor.logs import explain_logs
+
+
+def says(tmp_path: Path, loss: Callable[[int], float], number: int = 40) -> str | None:
+    log = tmp_path / "train.log"
+    log.write_text(
+        "".join(
+            f"it {at} value_loss {loss(at):.4g} policy_loss -0.01 mean_reward {at % 7 - 3:.2f}\n" for at in range(1, number + 1)
+        )
+    )
+    return next((item.title for item in explain_logs([str(log)])[0] if item.id == "J02"), None)
+
+
+def test_by_orders_of_magnitude(tmp_path: Path) -> None:
+    title = says(tmp_path, lambda at: 0.03 * 2.0**at)
+    assert title is not None
+    assert title.startswith("value_loss has grown to ")
+
+
+def test_with_the_returns_for_a_moment_or_few_values(tmp_path: Path) -> None:
+    assert says(tmp_path, lambda at: 0.03 * at**2) is None
+    assert says(tmp_path, lambda at: 1e6 if at > 38 else 0.03) is None
+    assert says(tmp_path, lambda at: 0.03 * 8.0**at, 11) is None
