@@ -26,7 +26,8 @@ NEAR = 0.02
 FORMS_MAX = 32
 """Before further forms are followed, those that do not count in order are forgotten; all of them if each one does."""
 _EPOCH = "epoch"
-_FORM_CHARACTERS = 80
+_READ_CHARACTERS, _FORM_CHARACTERS = 400, 80
+"""A form is cut without its numbers: their widths would make several forms of one."""
 _COUNTED = re.compile(r"(?:step|iter|iteration|epoch|update|updates)\W{0,4}\d", re.IGNORECASE)
 _NUMBER = re.compile(r"[-+]?(?:\d[\d.,:/%e-]{0,40}|\b(?:nan|inf)\b)", re.IGNORECASE)
 _BLANK = re.compile(r"[^!-~]{1,80}")
@@ -123,7 +124,7 @@ class OwnLines:
         kind, value = ("step", printed.step) if printed.step is not None else (_EPOCH, printed.epoch)
         if value is None:
             return None
-        key = kind, _BLANK.sub(" ", _NUMBER.sub("#", line[:_FORM_CHARACTERS]))
+        key = kind, _BLANK.sub(" ", _NUMBER.sub("#", line[:_READ_CHARACTERS]))[:_FORM_CHARACTERS]
         if key not in self._forms and len(self._forms) >= FORMS_MAX:
             own = {name: each for name, each in self._forms.items() if each.is_own}
             self._forms = own if len(own) < FORMS_MAX else {}

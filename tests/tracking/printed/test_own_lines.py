@@ -150,3 +150,14 @@ def test_output_with_ever_new_words_takes_no_memory() -> None:
         assert printed is not None
         own.believed(line, printed)
     assert len(own._forms) <= FORMS_MAX < 100
+
+
+def test_the_widths_of_numbers_do_not_hold_lines_back() -> None:
+    transcript = Transcript()
+    shown: list[int] = []
+    for step in range(5, 400, 5):
+        loss, rate = 1 / (step + 7), (1e-4, 0.00028)[step % 15 == 0] * (1 + step / 1e6)
+        line = f"Step {step} | loss:{loss} lr:{rate} tokens_per_second_per_gpu:{2211.5 + step / 3} grad_norm:{step / 11}\n"
+        shown += [at for at, _ in transcript.feed(line.encode())]
+        assert shown[-1:] == [step]
+    assert shown == list(range(5, 400, 5))
