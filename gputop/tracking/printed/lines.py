@@ -52,10 +52,11 @@ _AT = re.compile(
     re.IGNORECASE,
 )
 _HEADING = re.compile(
-    r"\W{0,80}(?:starting |start )?epochs?\s{0,20}[:=#]?\s{0,20}\[?\d{1,15}"
+    r"\W{0,80}(?:starting |start )?epoch(?:s(?=[^/]{0,60}?\d\s{0,20}(?:/|of)))?\s{0,20}[:=#]?\s{0,20}\[?\d{1,15}"
     r"(?:\s{0,20}(?:/|of)\s{0,20}\d{1,15})?\]?\W{0,80}",
     re.IGNORECASE,
 )
+"""A line "epochs: 4" without a whole is one of a configuration."""
 _KINDS_OF_LOSS = re.compile(r"\bloss (train): ([^\s,]{1,40}), (val): (?=[^\s,])")
 """LitGPT names the loss once for both of its values."""
 _OF_CYCLEGAN = re.compile(r"^[(\[](?:epoch: \d{1,9}, )?iters: \d{1,15}, time: [\d.]{1,20}(?:, data: [\d.]{1,20})?[)\]]\s")

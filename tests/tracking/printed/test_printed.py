@@ -85,6 +85,7 @@ LINES: list[tuple[str, dict[str, float], dict[str, Any]]] = [
         {"step": 235, "steps": 235, "bar": True},
     ),
     ("Epoch 1/5", {}, {"epoch": 1, "epochs": 5}),
+    ("Epochs: 3/10", {}, {"epoch": 3, "epochs": 10}),
     ("Epoch [1/5], Step [100/600], Loss: 0.2191", {"loss": 0.2191}, {"epoch": 1, "epochs": 5, "step": 100, "steps": 600}),
     ("Train Epoch: 1 [640/60000 (1%)]\tLoss: 2.301025", {"loss": 2.301025}, {"epoch": 1}),
     ("Test set: Average loss: 0.0356, Accuracy: 9885/10000 (99%)", {"test_loss": 0.0356, "test_accuracy_percent": 98.85}, {}),
@@ -691,3 +692,8 @@ def test_the_summary_of_the_trainer_is_not_a_step() -> None:
 )
 def test_lines_below_a_stage_carry_it(heading: str, stage: dict[str, float]) -> None:
     assert list(Transcript().feed(f"{heading}\nstep 10 loss 0.5\n".encode())) == [(10, {**stage, "loss": 0.5})]
+
+
+@pytest.mark.parametrize("line", ["epochs: 4", "  epochs: 4", "Epochs = 30", "- epochs 10"])
+def test_how_many_epochs_a_configuration_asks_for_is_not_the_number_of_one(line: str) -> None:
+    assert parse(line) is None
