@@ -24,6 +24,7 @@ SIGNS = (
     *("nll", "xent", "entropy", "rouge", "iou", "ssim"),
     *("valid_", "train-", "training's", "cv_agg"),  # boosting
     *("perte", "verlust", "rdida", "perda", "perdita", "kayıp", "kayip", "kayb", "strata", "verlies", "rlust"),
+    *("pérd.", "perd."),
     *(
         "ztráta",
         "ztrata",

@@ -18,28 +18,32 @@ _ACCURACY = (
     r"acur[áa]cia|accuratezza|do[ğg]ruluk|dok[łl]adno[śs][ćc]|nauwkeurigheid|noggrannhet|"
     r"p[řr]esnost|seikairitsu|точность|точність|准确率|正解率|정확도)"
 )
+_SHORT_LOSS, _SHORT_ACCURACY = r"p[ée]rd\.", r"(?:ac|prec|exact)\."
+"""They count only beside the word for a side: "pérd. ent."."""
 _OF = r"(?: (?:de |d['’]|en |na |di |на )?|_)"
 _CLEAR: Sequence[tuple[str, str]] = (
     (
         "val loss",
         rf"{_LOSS}{_OF}val(?:id\w{{0,12}})?|{_LOSS}{_OF}вал(?:идации)?|validierungsverlust|validatieverlies|valideringsf[öo]rlust"
+        rf"|{_SHORT_LOSS} ?val\.?"
         rf"|(?:do[ğg]rulama|valida[čc]n[íi]){_OF}{_LOSS}|strata{_OF}walid\w{{0,10}}|验证{_LOSS}|検証{_LOSS}|검증 ?{_LOSS}",
     ),
     (
         "train loss",
         rf"{_LOSS}{_OF}(?:entra?[iî]n\w{{0,10}}|entrenamiento|entr?|trein\w{{0,10}}|addestramento|train|обучения|тр)"
-        rf"|(?:e[ğg]itim|tr[ée]novac[íi]){_OF}{_LOSS}|strata{_OF}(?:tren\w{{0,10}}|uczenia)",
+        rf"|{_SHORT_LOSS} ?entr?\.?|(?:e[ğg]itim|tr[ée]novac[íi]){_OF}{_LOSS}|strata{_OF}(?:tren\w{{0,10}}|uczenia)",
     ),
     ("train loss", rf"trainings?verl(?:ust|ies)|tr[äa]ningsf[öo]rlust|训练{_LOSS}|訓練{_LOSS}|学習{_LOSS}|훈련 ?{_LOSS}"),
     ("loss", _LOSS),
     (
         "val accuracy",
         rf"{_ACCURACY}{_OF}val(?:id\w{{0,12}})?|{_ACCURACY}{_OF}валидации|validierungsgenauigkeit"
-        rf"|do[ğg]rulama{_OF}{_ACCURACY}|验证{_ACCURACY}|検証{_ACCURACY}|검증 ?{_ACCURACY}",
+        rf"|{_SHORT_ACCURACY} ?val\.?|do[ğg]rulama{_OF}{_ACCURACY}|验证{_ACCURACY}|検証{_ACCURACY}|검증 ?{_ACCURACY}",
     ),
     (
         "train accuracy",
         rf"{_ACCURACY}{_OF}(?:entra?[iî]n\w{{0,10}}|entrenamiento|train|обучения)|trainings?genauigkeit"
+        rf"|{_SHORT_ACCURACY} ?entr?\.?"
         rf"|e[ğg]itim{_OF}{_ACCURACY}|训练{_ACCURACY}|訓練{_ACCURACY}|学習{_ACCURACY}|훈련 ?{_ACCURACY}",
     ),
     ("accuracy", _ACCURACY),
@@ -89,6 +93,7 @@ _SIGNS = (
     *("poque", "poche", "poca", "epok", "epocha", "epochy", "эпох", "епох", "轮次", "エポック", "에포크", "에폭"),
     *("retorno m", "rendement m", "ritorno m", "mittler", "ortalama", "recompensa", "récompense", "recompense", "ricompensa"),
     *("belohnung", "ödül", "odul", "nagroda", "награда", "報酬", "奖励", "보상"),
+    *("rd. ent", "rd. val", "rd.ent", "rd.val"),
     *("lernrate", "apprentissage", "aprendiza", "renme oran", "学习率", "学習率", "학습률"),
 )
 """One of these is part of each clear word. Bars have characters beyond ASCII, too, and a search of each would take long."""
