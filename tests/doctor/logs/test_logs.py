@@ -966,3 +966,11 @@ def test_a_gpu_that_has_fallen_off_the_bus_is_lost(xid: int, cause: str) -> None
 def test_nccl_does_without_a_plug_in() -> None:
     line = "a:7:7 [0] NCCL INFO NET/Plugin : dlerror=libnccl-net.so: cannot open shared object file: No such file or directory"
     assert told(f"{line} No plugin found (libnccl-net.so), using internal implementation\n").findings == ()
+
+
+@pytest.mark.parametrize("library", ["'libjpeg.so.8", "libtorch_cuda_cu.so"])
+def test_torchvision_does_without_its_readers_of_pictures(library: str) -> None:
+    error = f"{library}: cannot open shared object file: No such file or directory"
+    warns = f"UserWarning: Failed to load image Python extension: {error}'If you don't plan on using image functionality\n"
+    assert told(f"/venv/torchvision/io/image.py:13: {warns}").findings == ()
+    assert [found.id for found in told(f"ImportError: {error}\n").findings] == ["library_missing"]

@@ -203,8 +203,9 @@ PATTERNS: tuple[Pattern, ...] = (
         "library_missing",
         None,
         "cannot open shared object file",
-        # NCCL does without its plug-ins.
-        r"(?<![\w./+-])(?P<file>(?!libnccl-)[\w./+-]+\.so[\w.]{0,40}): cannot open shared object file: (?P<why>.+)",
+        # NCCL does without its plug-ins, and torchvision without its readers of pictures.
+        r"(?<![\w./+-])(?<!Python extension: )(?<!Python extension: ')"
+        r"(?P<file>(?!libnccl-)[\w./+-]+\.so[\w.]{0,40}): cannot open shared object file: (?P<why>.+)",
         "The library {file} is missing",
         "An extension was built for a version of CUDA, cuDNN or another library that is not on the library path here.",
         "ldconfig -p | grep {file}; echo $LD_LIBRARY_PATH\npip install --force-reinstall torch  # brings its own CUDA "
