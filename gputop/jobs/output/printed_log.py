@@ -19,6 +19,7 @@ from gputop.doctor.logs.numbers.first_batches import FirstBatches
 from gputop.doctor.logs.numbers.gpus.first_collective import FirstCollective
 from gputop.doctor.logs.numbers.gpus.gpu_memories import GpuMemories
 from gputop.doctor.logs.numbers.gpus.growing_memory import GrowingMemory
+from gputop.doctor.logs.numbers.gpus.heat_columns import HeatColumns
 from gputop.doctor.logs.numbers.gpus.on_cpu import OnCpu
 from gputop.doctor.logs.numbers.gpus.one_process import OneProcess
 from gputop.doctor.logs.numbers.gpus.profile_tables import ProfileTables
@@ -134,7 +135,7 @@ def printed_findings(path: Path) -> tuple[Finding, ...]:
             BoundCores(),
             Members(),
         ),
-        *(ProfileTables(), SmiRows(), SmiTables(), GpuMemories(), Utilization(), FirstCollective()),
+        *(ProfileTables(), SmiRows(), HeatColumns(), SmiTables(), GpuMemories(), Utilization(), FirstCollective()),
     )
     reader = Lines()
     try:

@@ -21,7 +21,7 @@ _HEAD = re.compile(
 )
 """What a logger may print before a row: a time, a level, a rank."""
 _BARS = str.maketrans("│┃┆║", "||||")
-_GAP = re.compile(r"\s{0,20}[|]\s{0,20}|\t|\s{2,}|(?<=\w),(?=\S)")
+_GAP = re.compile(r"\s{1,20}[|]\s{0,20}|[|]\s{1,20}|\t|\s{2,}|(?<=\w),(?=\S)")
 _NAME = re.compile(r"[^\W\d_](?:[\w/+.@%#()\[\]\u00b0-]| (?![-+]?\d)){0,39}")
 _TIMES = (("time",), ("date",), ("timestamp",), ("clock",))
 _NUMBER = re.compile(

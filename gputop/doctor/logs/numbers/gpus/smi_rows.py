@@ -153,12 +153,12 @@ def _number(cell: str) -> float | None:
 
 
 def throttled(gpu: str, evidence: tuple[Fact, ...]) -> Finding:
-    """Return the finding on a GPU, by its number or the words for it, that is throttled by heat."""
+    """Return the finding on a GPU, by its number, the words for it or "" if none are known, that is throttled by heat."""
     return Finding(
         id="I01",
         severity="warning",
         confidence="likely",
-        title=f"GPU {gpu} is throttled by heat",
+        title=f"{f'GPU {gpu}' if gpu else 'The GPU'} is throttled by heat",
         evidence=evidence,
         cause="Its clock falls as far as it must to stay below the limit of its temperature: dust, a blocked fan, a "
         "closed case, a hot room. In DDP, all ranks wait for its rank.",
