@@ -29,6 +29,8 @@ _OF_A_SUMMARY = "train_runtime"
 """Only the line that the Hugging Face Trainer prints after its last step has it."""
 NEARLY = 0.75
 """A line this far through an epoch may be the last one of it: scripts print every some batches (our choice)."""
+_GAP_MIN = 10
+"""So many steps between two lines: of faster bars, some are not drawn (our choice)."""
 _STEP_MAX = 1 << 53
 _EPOCH_MAX = 1 << 31
 """Larger numbers are no steps or epochs: a float no longer holds every step beyond 2**53."""
@@ -52,6 +54,10 @@ class Transcript:
         """
         self._with_pace, self._with_bars = with_pace, with_bars
         self._held: dict[str, float] | None = None
+        self._above: tuple[int, int] | None = None
+        """The step and the number of steps of the last bar above the line that is held."""
+        self._bars_are_above = False
+        """Whether the last line with the values of steps had its bar above it."""
         self.counts_lines = False
         """Whether the steps are counted lines, because no line shows one."""
         self.total_steps: int | None = None
@@ -82,8 +88,10 @@ class Transcript:
             yield from self._release(None)
         for line in lines:
             plain = in_english(strip_escapes(line[: 2 * LINE_CHARACTERS])[:LINE_CHARACTERS])
+            bar = bar_of(plain) if self._with_bars and ("|" in plain or self._held is not None) else None
             if self._held is not None and plain.strip():
-                yield from self._release(bar_of(plain))
+                yield from self._release(bar)
+            self._above = bar or self._above
             yield from self._take(plain)
 
     def skip(self) -> None:
@@ -101,6 +109,7 @@ class Transcript:
         metrics, self._held = self._held, None
         if metrics is None:
             return
+        bar = None if bar is None else self._bar_of_held(bar)
         if bar is not None and bar[0] < _STEP_MAX:
             self._last = Printed(step=bar[0], steps=bar[1], bar=True)
             self._step, self.total_steps = bar
@@ -108,6 +117,23 @@ class Transcript:
         else:
             self._count_line(metrics)
         yield self._step, metrics
+
+    def _bar_of_held(self, below: tuple[int, int]) -> tuple[int, int]:
+        """Return the bar of the line that is held: the one below it, unless that is of later steps, or of an evaluation.
+
+        tqdm draws its bar again below each line, but many people post a log without such bars: then each line is as many
+        steps before the bar below it as it is after the line before it.
+        """
+        above = self._above
+        if above is None:
+            return below
+        if above[1] == below[1]:
+            gap = above[0] - self._step
+            self._bars_are_above = below[0] - above[0] == gap >= _GAP_MIN
+            return above if self._bars_are_above else below
+        if self.total_steps is None or (above[1] != self.total_steps and not self._bars_are_above):
+            return below
+        return above if above[1] == self.total_steps else (self._step, self.total_steps)
 
     def _count_line(self, metrics: Mapping[str, float]) -> None:
         if self._last is not None or _OF_A_SUMMARY in metrics:

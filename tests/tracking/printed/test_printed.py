@@ -639,6 +639,24 @@ def test_a_line_of_the_trainer_has_the_step_of_the_bar_that_is_drawn_below_it(pi
     assert (transcript.total_steps, transcript.counts_lines) == (120, False)
 
 
+def test_a_line_of_the_trainer_may_have_no_bar_of_its_own_below_it() -> None:
+    """Who posts a log may leave out bars that are only drawn again."""
+    lines: list[str] = []
+    for step in range(78, 79 * 8, 78):
+        epoch = step / 312
+        lines += [f"  5%|▌     | {step}/1560 [00:32<10:10,  2.43it/s]"]
+        lines += [f"{{'loss': {1 / step:.4f}, 'grad_norm': 1.5, 'epoch': {epoch}}}"]
+        if step % 312 == 0:
+            lines += ["100%|██████████| 27/27 [00:33<00:00,  1.24s/it]"]
+            lines += [f"{{'eval_loss': 0.7, 'eval_runtime': 33.0, 'epoch': {epoch}}}"]
+    transcript = Transcript(with_bars=True)
+    found = [item for line in lines for item in transcript.feed(f"{line}\n".encode())] + list(transcript.end())
+    steps = [step for step, metrics in found if "loss" in metrics]
+    assert steps == list(range(78, 79 * 8, 78))
+    assert [step for step, metrics in found if "eval_loss" in metrics] == [312, 624]
+    assert all(metrics["loss"] == pytest.approx(1 / step, abs=1e-4) for step, metrics in found if "loss" in metrics)
+
+
 def test_without_a_bar_the_trainer_s_lines_are_counted_and_marked_as_counted() -> None:
     """Its bar goes to standard error, or is turned off."""
     lines = [line for line in TRAINER.splitlines() if line.startswith("{")][:2]
