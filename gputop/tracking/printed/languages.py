@@ -47,7 +47,7 @@ _CLEAR: Sequence[tuple[str, str]] = (
         rf"|e[ğg]itim{_OF}{_ACCURACY}|训练{_ACCURACY}|訓練{_ACCURACY}|学習{_ACCURACY}|훈련 ?{_ACCURACY}",
     ),
     ("accuracy", _ACCURACY),
-    ("epoch", r"[ée]poque|epoche|[ée]poca|epok[ai]?|epokku|epoch[ay]|эпох[аи]|епоха|轮次|エポック|에포크|에폭"),
+    ("epoch", r"[ée]poque|ép(?= ?\d)|epoche|[ée]poca|epok[ai]?|epokku|epoch[ay]|эпох[аи]|епоха|轮次|エポック|에포크|에폭"),
     ("mean return", r"retorno m[ée]dio|rendement moyen|ritorno medio|mittlerer ertrag|ortalama getiri"),
     ("mean reward", r"recompensa (?:media|m[ée]dia)|r[ée]compense moyenne|mittlere belohnung|ortalama [öo]d[üu]l"),
     ("reward", r"recompensa|r[ée]compense|ricompensa|belohnung|[öo]d[üu]l|nagroda|награда|報酬|奖励|보상"),

@@ -25,6 +25,7 @@ def taken(*lines: str) -> Taken:
         ("époque 2 - perte: 0.51 - perte de validation: 0.7", {"loss": 0.51, "val_loss": 0.7, "epoch": 2.0}),
         ("perte d'entraînement : 0.51, perte_val : 0.7", {"train_loss": 0.51, "val_loss": 0.7}),
         ("Época 3 | pérdida ent 0.41 | pérdida val 0.6", {"train_loss": 0.41, "val_loss": 0.6, "epoch": 3.0}),
+        ("ép 01 passo 020 perda 0.41 lr 1.0e-03 1.03s", {"loss": 0.41, "lr": 1e-3, "epoch": 1.0}),
         ("época 3 pérd. ent. 0.41 pérd. val. 0.6", {"train_loss": 0.41, "val_loss": 0.6, "epoch": 3.0}),
         ("Época 3, pérdida: 0.41, pérdida de validación: 0.6", {"loss": 0.41, "val_loss": 0.6, "epoch": 3.0}),
         ("época 3, perda de treino 0.31, acurácia 0.9", {"train_loss": 0.31, "accuracy": 0.9, "epoch": 3.0}),
