@@ -1,12 +1,11 @@
-"""The temperature and the clock of a GPU in the columns of a table that a script prints: a clock that falls with heat. Pure."""
+"""A clock that falls as its GPU heats up, by the columns of a table that a script prints. Pure."""
 
 from __future__ import annotations
 
 import re
-import statistics
 
 from gputop.doctor.findings.finding import Fact, Finding
-from gputop.doctor.logs.numbers.gpus.smi_rows import HOT_C, KEPT, SLOW_SHARE, throttled
+from gputop.doctor.logs.numbers.gpus.smi_rows import HOT_C, SLOW_SHARE, Heat, throttled
 from gputop.doctor.logs.numbers.line import Line
 
 NEWEST, ROWS_MIN = 5, 10
@@ -24,10 +23,9 @@ class HeatColumns:
 
     def __init__(self) -> None:
         """Start before the first row."""
-        self._rows: dict[str, list[tuple[float, float]]] = {}
-        """The temperature of each GPU, in degrees Celsius, and its clock, in MHz."""
-        self._reason = ""
-        """The reason of the newest row, if there is such a column."""
+        self._gpus: dict[str, Heat] = {}
+        self._reasons: dict[str, str] = {}
+        """Why the clock of each GPU is not higher, by its newest row, if a column says so."""
 
     def read(self, line: Line) -> None:
         """Take the next line."""
@@ -36,26 +34,22 @@ class HeatColumns:
         temperature, clock = _number(line, _TEMPERATURE), _number(line, _CLOCK)
         if temperature is None or clock is None:
             return
-        gpu = _cell(line, _GPU) or ""
-        if gpu not in self._rows and len(self._rows) >= _GPUS_MAX:
+        name = _cell(line, _GPU) or ""
+        if name not in self._gpus and len(self._gpus) >= _GPUS_MAX:
             return
-        rows = self._rows.setdefault(gpu, [])
-        rows.append((temperature, clock))
-        if len(rows) > KEPT:
-            del rows[: KEPT // 2]
-        self._reason = _cell(line, _REASONS) or self._reason
+        self._gpus.setdefault(name, Heat(NEWEST)).add(temperature, clock)
+        self._reasons[name] = _cell(line, _REASONS) or ""
 
     def findings(self) -> tuple[Finding, ...]:
         """Return which GPU's clock is far below what it was, while the GPU is hot."""
-        for gpu, rows in self._rows.items():
-            heat, clock = (statistics.median(values) for values in zip(*rows[-NEWEST:], strict=True))
-            highest = max(clock for _, clock in rows)
-            is_slower = len(rows) >= ROWS_MIN and clock < SLOW_SHARE * highest
-            if not is_slower or heat < HOT_C or (self._reason and "therm" not in self._reason.lower()):
+        for name, gpu in self._gpus.items():
+            (heat, clock), why = gpu.medians(), self._reasons[name]
+            is_slower = gpu.rows >= ROWS_MIN and clock < SLOW_SHARE * gpu.highest
+            if not is_slower or heat < HOT_C or (why and "therm" not in why.lower()):
                 continue
-            stated = f"at {heat:.0f} °C its clock is {clock:.0f} MHz; it was up to {highest:.0f} MHz"
-            reason = (Fact(f"the newest reason is {self._reason}", self._reason, "log"),) if self._reason else ()
-            return (throttled(gpu if gpu.isdecimal() else "", (Fact(stated, clock, "log"), *reason)),)
+            stated = f"at {heat:.0f} °C its clock is {clock:.0f} MHz; it was up to {gpu.highest:.0f} MHz"
+            reason = (Fact(f"the newest reason is {why}", why, "log"),) if why else ()
+            return (throttled(name if name.isdecimal() else "", (Fact(stated, clock, "log"), *reason)),)
         return ()
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import statistics
-from collections import Counter
+from collections import Counter, deque
 
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Finding
@@ -22,13 +22,37 @@ SLOW_SHARE = 0.7
 HOT_C, HOTTER_C = 82.0, 6.0
 """Where the rows state no reason, a slow GPU is throttled by heat if it is so hot, and so much hotter than the others: data
 center GPUs begin to slow down between 80 and 90 degrees (our choice)."""
-_COLUMNS_MAX, _GPUS_MAX, KEPT = 128, 256, 10_000
+_COLUMNS_MAX, _GPUS_MAX = 128, 256
 _REASON = "thermal_slowdown"
 _CLOCKS = ("clocks.sm", "clocks.current.sm", "clocks.gr", "clocks.current.graphics")
 _TEMPERATURE, _WIDTH, _WIDTH_MAX = "temperature.gpu", "pcie.link.width.current", "pcie.link.width.max"
 _OPTION = re.compile(r"--query-gpu=([\w.,]{5,1000})")
 _NAMES = ("index", "uuid", "gpu_uuid", "pci.bus_id", "timestamp", "name", "pstate")
 _NUMBER = re.compile(r"(\d{1,5}(?:\.\d{1,2})?)(?: (?:MHz|C))?")
+
+
+class Heat:
+    """The newest temperatures of a GPU, in degrees Celsius, each with its clock, in MHz."""
+
+    __slots__ = ("highest", "newest", "rows")
+
+    def __init__(self, newest: int) -> None:
+        """Keep so many."""
+        self.newest: deque[tuple[float, float]] = deque(maxlen=newest)
+        self.highest = 0.0
+        """The highest clock, in MHz."""
+        self.rows = 0
+
+    def add(self, temperature: float, clock: float) -> None:
+        """Take the next row."""
+        self.newest.append((temperature, clock))
+        self.highest = max(self.highest, clock)
+        self.rows += 1
+
+    def medians(self) -> tuple[float, float]:
+        """Return the median of the newest temperatures, and that of the clocks."""
+        heat, clock = (statistics.median(values) for values in zip(*self.newest, strict=True))
+        return heat, clock
 
 
 class SmiRows:
@@ -42,8 +66,7 @@ class SmiRows:
         self._rows: Counter[str] = Counter()
         self._clocks: dict[str, float] = {}
         """The last clock of each GPU, in MHz."""
-        self._heat: dict[str, list[tuple[float, float]]] = {}
-        """The temperature of each GPU, in degrees Celsius, and its clock."""
+        self._heat: dict[str, Heat] = {}
         self._widths: dict[str, tuple[float, float]] = {}
         """How many lanes the link of each GPU has, and may have."""
         self._last = ""
@@ -68,8 +91,8 @@ class SmiRows:
         if clock is not None:
             self._clocks[gpu] = clock
             temperature = _number(row.get(_TEMPERATURE, ""))
-            if temperature is not None and len(self._heat.setdefault(gpu, [])) < KEPT:
-                self._heat[gpu].append((temperature, clock))
+            if temperature is not None:
+                self._heat.setdefault(gpu, Heat(ROWS_MIN)).add(temperature, clock)
         if any(cell == "Active" for name, cell in row.items() if name.endswith(_REASON)):
             self._hot[gpu] += 1
             self._last = line.printed.strip()
@@ -96,19 +119,18 @@ class SmiRows:
 
     def _hot_and_slow(self, gpu: str) -> Finding | None:
         """Return the finding on a GPU whose clock fell as it became hot, and those of the others did not."""
-        newest = {other: rows[-ROWS_MIN:] for other, rows in self._heat.items() if len(rows) >= 2 * ROWS_MIN}
-        others = [row for other, rows in newest.items() if other != gpu for row in rows]
-        if gpu not in newest or not others:
+        seen = {other: each for other, each in self._heat.items() if each.rows >= 2 * ROWS_MIN}
+        others = [row for other, each in seen.items() if other != gpu for row in each.newest]
+        if gpu not in seen or not others:
             return None
-        heat, clock = (statistics.median(values) for values in zip(*newest[gpu], strict=True))
+        (heat, clock), highest = seen[gpu].medians(), seen[gpu].highest
         usual_heat, usual_clock = (statistics.median(values) for values in zip(*others, strict=True))
-        first = max(clock for _, clock in self._heat[gpu])
-        if heat < max(HOT_C, usual_heat + HOTTER_C) or clock >= SLOW_SHARE * min(first, usual_clock):
+        if heat < max(HOT_C, usual_heat + HOTTER_C) or clock >= SLOW_SHARE * min(highest, usual_clock):
             return None
         return throttled(
             gpu,
             (
-                Fact(f"at {heat:.0f} °C its clock is {clock:.0f} MHz; it was up to {first:.0f} MHz", clock, "log"),
+                Fact(f"at {heat:.0f} °C its clock is {clock:.0f} MHz; it was up to {highest:.0f} MHz", clock, "log"),
                 Fact(f"the others have {usual_clock:.0f} MHz at {usual_heat:.0f} °C", usual_clock, "log"),
             ),
         )

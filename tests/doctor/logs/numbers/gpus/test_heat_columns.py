@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.doctor.logs.numbers.logs import found
 
 HEADING = "it     loss    it/s   temp  hotspot  sm_clk  mem_clk  power   throttle_reasons"
@@ -34,6 +36,16 @@ def test_a_cool_one_a_fast_one_or_another_reason(tmp_path: Path) -> None:
         table(93, 720)[1:],
     ):
         assert found(tmp_path, lines, "I01") is None
+
+
+@pytest.mark.parametrize(
+    ("hot", "cool", "is_found"), [("HW_THERMAL", "SW_POWER_CAP", True), ("SW_POWER_CAP", "HW_THERMAL", False)]
+)
+def test_each_gpu_has_a_reason_of_its_own(hot: str, cool: str, is_found: bool, tmp_path: Path) -> None:
+    rows = [
+        row for at in range(20) for row in (f"1    {1800 - 60 * at}   91   {at}   {hot}", f"0    1800   70   {at}   {cool}")
+    ]
+    assert (found(tmp_path, ["gpu   clock   temp   step   reasons", *rows], "I01") is not None) is is_found
 
 
 def test_each_gpu_has_rows_of_its_own(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from gputop.doctor.logs.numbers.gpus.smi_rows import Heat
 from tests.doctor.logs.numbers.logs import found
 
 REASON = "clocks_event_reasons"
@@ -87,6 +88,14 @@ def test_a_hot_gpu_whose_clock_falls_without_a_stated_reason(tmp_path: Path) -> 
         heats(command="nvidia-smi"),
     ):
         assert found(tmp_path, healthy, "I01") is None
+
+
+def test_heat_after_many_hours_of_rows() -> None:
+    heat = Heat(3)
+    for temperature, clock in [(64.0, 1410.0)] * 20_000 + [(92.0, 700.0)] * 3:
+        heat.add(temperature, clock)
+    assert heat.medians() == (92.0, 700.0)
+    assert (heat.highest, heat.rows, len(heat.newest)) == (1410.0, 20_003, 3)
 
 
 def links(widths: tuple[int, ...]) -> list[str]:
