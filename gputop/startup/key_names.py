@@ -1,6 +1,7 @@
-"""Stands in for ``unicodedata`` in Textual's keys: what it says of the keys on a keyboard, and the module itself for others.
+"""Replaces ``unicodedata`` for Textual's key bindings: holds the names of the characters on a keyboard, and loads the real
+module for any other.
 
-Looking up a name of a character reads a megabyte of tables, which nothing else in a screen needs. Imports nothing.
+The real module takes a megabyte, which nothing else on the screen needs. Imports nothing.
 """
 
 from __future__ import annotations
@@ -22,27 +23,15 @@ CHARACTERS = {
 }  # fmt: skip
 """Unicode's names, and its aliases for control characters."""
 OTHER_KEYS = {
-    "AT",
-    "BACKSLASH",
-    "DOWN",
-    "END",
-    "ENTER",
-    "HOME",
-    "INSERT",
-    "LEFT",
-    "MINUS",
-    "PAGEDOWN",
-    "PAGEUP",
-    "PLUS",
-    "RETURN",
-}
-OTHER_KEYS |= {"RIGHT", "SLASH", "UNDERSCORE", "UP", *(f"F{number}" for number in range(1, 25))}
+    "AT", "BACKSLASH", "DOWN", "END", "ENTER", "HOME", "INSERT", "LEFT", "MINUS", "PAGEDOWN", "PAGEUP", "PLUS", "RETURN",
+    "RIGHT", "SLASH", "UNDERSCORE", "UP", *(f"F{number}" for number in range(1, 25)),
+}  # fmt: skip
 """Names of keys that name no character."""
 _NAMES = {character: name for name, character in CHARACTERS.items() if character.isprintable()}
 
 
 class KeyNames(type(sys)):  # type: ignore[misc] # the class of modules, without an import
-    """The stand-in. It has all that ``unicodedata`` has, which is loaded for any character that is not in the tables."""
+    """The replacement. It offers all of ``unicodedata``, which is loaded for whatever these tables do not hold."""
 
     def lookup(self, name: str) -> str:
         """Return the character that has this name.

@@ -19,7 +19,7 @@ _ACCURACY = (
     r"p[řr]esnost|seikairitsu|точность|точність|准确率|正解率|정확도)"
 )
 _SHORT_LOSS, _SHORT_ACCURACY = r"p[ée]rd\.", r"(?:ac|prec|exact)\."
-"""They count only beside the word for a side: "pérd. ent."."""
+"""Only next to the word for the training or the validation: "pérd. ent."."""
 _OF = r"(?: (?:de |d['’]|en |na |di |на )?|_)"
 _CLEAR: Sequence[tuple[str, str]] = (
     (

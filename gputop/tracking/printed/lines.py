@@ -56,7 +56,7 @@ _HEADING = re.compile(
     r"(?:\s{0,20}(?:/|of)\s{0,20}\d{1,15})?\]?\W{0,80}",
     re.IGNORECASE,
 )
-"""A line "epochs: 4" without a whole is one of a configuration."""
+"""The number of an epoch, on a line of its own. "epochs: 4" is a setting, but "Epochs: 4/10" is such a number."""
 _KINDS_OF_LOSS = re.compile(r"\bloss (train): ([^\s,]{1,40}), (val): (?=[^\s,])")
 """LitGPT names the loss once for both of its values."""
 _OF_CYCLEGAN = re.compile(r"^[(\[](?:epoch: \d{1,9}, )?iters: \d{1,15}, time: [\d.]{1,20}(?:, data: [\d.]{1,20})?[)\]]\s")

@@ -27,7 +27,8 @@ FORMS_MAX = 32
 """Before further forms are followed, those that do not count in order are forgotten; all of them if each one does."""
 _EPOCH = "epoch"
 _READ_CHARACTERS, _FORM_CHARACTERS = 400, 80
-"""A form is cut without its numbers: their widths would make several forms of one."""
+"""How much of a line is read, and how much of it is kept once its numbers are replaced. Cut before that, numbers of different
+widths would make several forms of one."""
 _COUNTED = re.compile(r"(?:step|iter|iteration|epoch|update|updates)\W{0,4}\d", re.IGNORECASE)
 _NUMBER = re.compile(r"[-+]?(?:\d[\d.,:/%e-]{0,40}|\b(?:nan|inf)\b)", re.IGNORECASE)
 _BLANK = re.compile(r"[^!-~]{1,80}")

@@ -30,7 +30,7 @@ _OF_A_SUMMARY = "train_runtime"
 NEARLY = 0.75
 """A line this far through an epoch may be the last one of it: scripts print every some batches (our choice)."""
 _GAP_MIN = 10
-"""So many steps between two lines: of faster bars, some are not drawn (our choice)."""
+"""Lines of the Trainer are so many steps apart, or more: with fewer, tqdm may only have skipped a drawing (our choice)."""
 _STEP_MAX = 1 << 53
 _EPOCH_MAX = 1 << 31
 """Larger numbers are no steps or epochs: a float no longer holds every step beyond 2**53."""
@@ -57,7 +57,7 @@ class Transcript:
         self._above: tuple[int, int] | None = None
         """The step and the number of steps of the last bar above the line that is held."""
         self._bars_are_above = False
-        """Whether the last line with the values of steps had its bar above it."""
+        """Whether the last line of the training took its step from the bar above it."""
         self.counts_lines = False
         """Whether the steps are counted lines, because no line shows one."""
         self.total_steps: int | None = None
@@ -121,8 +121,8 @@ class Transcript:
     def _bar_of_held(self, below: tuple[int, int]) -> tuple[int, int]:
         """Return the bar of the line that is held: the one below it, unless that is of later steps, or of an evaluation.
 
-        tqdm draws its bar again below each line, but many people post a log without such bars: then each line is as many
-        steps before the bar below it as it is after the line before it.
+        tqdm draws its bar again below each line, but posted logs often lack those bars. Then the bar above a line is as many
+        steps before the one below it as it is after the line before.
         """
         above = self._above
         if above is None:

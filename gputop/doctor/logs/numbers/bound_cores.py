@@ -1,4 +1,4 @@
-"""Processes that are bound to the same core or two, by what ``taskset -cp`` prints of them. Pure."""
+"""Processes that are pinned to the same one or two cores, by what ``taskset -cp`` prints. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.logs.numbers.line import Line
 
 PROCESSES_MIN, CORES_MAX = 3, 2
-"""At least so many processes share at most so many cores (our choice)."""
+"""A finding needs at least so many processes, on at most so many cores (our choice)."""
 LISTS_MAX = 1024
 _LIST = re.compile(r"\bpid (\d{1,9})'s (?:current |new )?affinity list: ([\d,-]{1,200})\s*$")
 

@@ -97,7 +97,7 @@ class GrowingParts:
                     ),
                 ),
                 cause="Something that each iteration goes through grows: a list of all results so far, a file that is read "
-                "anew, a cache without a limit, hooks or metrics that are added again and again.",
+                "again in full, a cache without a limit, hooks or metrics that are added again and again.",
                 fix="metric.reset()  # after each report; keep sums instead of lists\n"
                 "py-spy record -o profile.svg -d 60 --pid PID  # the line that takes the time",
                 refuted_by="The iterations are meant to do more and more: longer samples, a larger replay memory.",

@@ -28,9 +28,9 @@ _NUMBER = re.compile(
     r"[-+]?\d{1,9}(?:[.,]\d{1,9})?(?:e[-+]?\d{1,3})?(?P<unit> ?(?:%|m?s|[CWGM]|MHz|[GM]i?B|°C))?", re.IGNORECASE
 )
 _UNIT = re.compile(r"(?: ?[(\[]|[ _])(?P<unit>m?s)(?:ec(?:onds)?)?[)\]]?$")
-_NO_TIME = re.compile(
-    r"(?i)loss|acc|norm|(?<![a-z])lr|tok|samples|/s|per_s|mem|clk|clock|mhz|util|temp|power|watt|count|%|g[bi]"
-)
+OF_A_GPU = r"mem|clk|clock|mhz|util|temp|power|watt|count|%"
+"""In the name of a column that is about a GPU or counts something, and is no part of a step."""
+_NO_TIME = re.compile(rf"(?i){OF_A_GPU}|loss|acc|norm|(?<![a-z])lr|tok|samples|/s|per_s|g[bi]")
 
 
 class Rows:

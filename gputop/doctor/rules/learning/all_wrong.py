@@ -60,8 +60,8 @@ def all_wrong(evidence: Evidence, group: RankGroup, name: str, series: PointSeri
                 f"{logged.source(group)}: {name}",
             ),
         ],
-        "The model answers the same to every input, such as only blanks. The learning rate is too high for it or too low, the "
-        "texts do not belong to the inputs, or their tokens are not those that the model's outputs stand for.",
+        "The model gives the same answer to every input, such as blanks only. The learning rate is too high for it or too "
+        "low, the texts do not belong to the inputs, or their tokens are not those that the model's outputs stand for.",
         "print(tokenizer.decode(labels[labels >= 0]), hypothesis)  # does this text belong to this input?\n"
         "# and overfit ten samples: if the model cannot, it has a fault",
         "The loss has a plateau at first, and falls later.",

@@ -53,7 +53,7 @@ def explodes(evidence: Evidence, group: RankGroup) -> Judgement:
                 "with an error, a target that follows the model too quickly.",
                 "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)  # before optimizer.step()\n"
                 "# normalize observations, rewards and returns; a lower learning rate for the critic",
-                "The metric is no loss, or sums over ever more.",
+                "The metric is not a loss, or it is a sum over more and more steps.",
             ),
             5.0,
         )

@@ -116,11 +116,11 @@ def _learns_nothing_else(group: RankGroup, never: Course, training: Fact) -> Fin
         "possible",
         f"{never.name} has never fallen below its first value, {units.metric(never.lowest)}, and is now {units.metric(now)}",
         [first, training],
-        "What the model learns after its first epoch says nothing about this data: the data is encoded, scaled or labeled in "
-        "another way than that of the training, or the model memorizes its training samples.",
-        "# encode, scale and label both kinds of data by one object, which is fitted to the training data alone\n"
+        "What the model learns after its first epoch does not help on this data: the data is encoded, scaled or labeled "
+        "differently from the training data, or the model memorizes its training samples.",
+        "# encode, scale and label both sets with the same object, fitted to the training set only\n"
         "# if they are alike: augmentation, dropout, weight decay, a smaller model, or more data",
-        "The data is meant to differ, such as that of another domain.",
+        "The evaluation data is meant to differ: it comes from another domain.",
     )
 
 

@@ -16,7 +16,7 @@ from gputop.doctor.logs.numbers.line import Line
 SPINS_PERCENT = 95
 """A GPU is at this utilization or more while a kernel of NCCL waits (our choice)."""
 WAITED_S = 300.0
-"""Wait for so long before the finding: a first step may compile or read for minutes (our choice)."""
+"""The ranks have waited at least this long: a first step may compile, or read data, for minutes (our choice)."""
 _READY = re.compile(
     r"NCCL INFO .{0,80}\bnranks (\d{1,5})\b.{0,200}Init COMPLETE|"
     r"\bAll distributed processes registered\. Starting with (\d{1,5}) processes"
@@ -46,7 +46,7 @@ class FirstCollective:
         self._at: float | None = None
         """When the last line before the table was written."""
         self._waited_s = 0.0
-        """From that line to the table."""
+        """How much later the table was printed."""
         self._age_s = 0.0
         """How long the oldest process has run, by ps."""
         self._column = 0

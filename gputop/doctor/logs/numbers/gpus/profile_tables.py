@@ -35,7 +35,7 @@ _SHORT_ROW = re.compile(
 )
 """A row of a table from which a script has left out columns: what it calls is not in it."""
 _GPU_ROW = re.compile(
-    r"^\s{0,200}(?P<name>\S.{0,150}?)\s{2,60}[\d.]{1,12}m?u?s(?P<own>)(?P<rest>(?:\s{1,30}[\w.%-]{1,20}){1,30})\s{1,30}"
+    r"^\s{0,200}(?P<name>\S.{0,150}?)\s{2,60}[\d.]{1,12}m?u?s(?P<rest>(?:\s{1,30}[\w.%-]{1,20}){1,30})\s{1,30}"
     r"(?P<calls>\d{1,12})\s{0,10}$"
 )
 """A row of a table that has only the GPU's columns."""
@@ -97,8 +97,10 @@ class ProfileTables:
         if any(kind.rows.search(name) for kind in _KINDS):
             shares = _SHARE.findall(row["rest"])
             gpu = float(shares[0]) / 100 if shares else 0.0
-            whole = float(row["total"] if self._row is _ROW else row["own"] or 0)
-            self._rows[name] = _Row(float(row["own"] or 0) / 100, whole / 100, gpu, int(row["calls"]))
+            columns = row.groupdict("0")
+            own = float(columns.get("own", 0))
+            whole = float(columns.get("total", own))
+            self._rows[name] = _Row(own / 100, whole / 100, gpu, int(row["calls"]))
 
     def findings(self) -> tuple[Finding, ...]:
         """Return what takes most of the time, if it is one of the kinds."""

@@ -84,7 +84,7 @@ class SmiTables:
             self._gpu = int(name[1])
 
     def _read_words(self, line: Line) -> None:
-        """Read the number of ranks, whether a process says that it runs alone, and how many GPUs a mask leaves visible."""
+        """Read how many ranks there are, how many GPUs each one sees, and whether a process says that it runs alone."""
         if any(word in line.lower for word in _RANK_WORDS):
             ranks = _RANKS.search(line.text)
             self._ranks = max(self._ranks, int(ranks[1])) if ranks is not None else self._ranks

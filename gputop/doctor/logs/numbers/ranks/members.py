@@ -1,4 +1,4 @@
-"""The ranks that Lightning and NeMo say have joined: one that never does keeps all others waiting. Pure."""
+"""Ranks that join a process group, by what Lightning and NeMo print: one that never does keeps all others waiting. Pure."""
 
 from __future__ import annotations
 
@@ -48,12 +48,16 @@ class Members:
                 confidence="likely",
                 title=f"{words.ranks(missing).capitalize()} of {self._world} {have} not joined",
                 evidence=(
-                    Fact(f"{words.count(len(self._joined), 'rank')} say that they initialize; no step follows", missing, "log"),
+                    Fact(
+                        f"{words.count(len(self._joined), 'rank')} say that they are joining, and no step follows",
+                        missing,
+                        "log",
+                    ),
                 ),
                 cause="The process group waits until all ranks have joined. The missing one was not started, has ended, or "
-                "hangs before: in an import or a read from a file system that does not answer.",
-                fix="ps -eo pid,stat,wchan:32,args | grep python  # on that rank's host: D: it waits for a disk or a network\n"
+                "hangs before it joins: in an import, or in a read from a file system that does not answer.",
+                fix="ps -eo pid,stat,wchan:32,args | grep python  # on its host; D: it waits for a disk or the network\n"
                 "gputop where  # where each rank is now",
-                refuted_by="The log ends before the last rank has had its time.",
+                refuted_by="The log ends before the last rank had time to join.",
             ),
         )

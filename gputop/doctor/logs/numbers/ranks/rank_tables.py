@@ -17,6 +17,7 @@ from gputop.doctor.logs.numbers.parts import LINES_MIN, kind_of, within_others
 from gputop.doctor.logs.numbers.ranks.each_rank import PrintedRank, more_work
 from gputop.doctor.logs.numbers.ranks.one_is_late import one_is_late
 from gputop.doctor.logs.numbers.ranks.uneven_work import uneven_work
+from gputop.doctor.logs.numbers.rows import OF_A_GPU
 from gputop.doctor.logs.numbers.setting import Setting
 
 RANKS_MAX, KEPT, COLUMNS_MAX = 256, 4096, 64
@@ -31,8 +32,7 @@ _WORDS = ("rank", *_OF_HOSTS)
 _COUNT = re.compile(r"\d{1,3}(?:,\d{3}){1,4}|\d{1,12}")
 _AMOUNT = re.compile(r"(?<![a-z])(?:tokens?|frames|nodes|edges|atoms|residues|points|pixels|boxes|length)(?![a-z])")
 _UNIT = re.compile(r" ?[(\[]m?s(?:ec)?[)\]]$")
-_NO_TIME = re.compile(r"clk|clock|mhz|util|temp|power|watt|mem|gi?b|%|tokens|count")
-"""In the name of a column that is about a GPU, and no part of a step."""
+_NO_TIME = re.compile(rf"{OF_A_GPU}|gi?b|tokens")
 _GAP = re.compile(r"\s{0,9}[|│┃┆]\s{0,9}|\t|\s{2,}")
 _RANK = re.compile(r"(?i)^(?:(?:global |local )?rank|r|gpu)[ _:#]?(\d{1,4})$|^(\d{1,4})$")
 _NUMBER = re.compile(r"^(\d{1,6}(?:\.\d{1,6})?) ?(m?s)?$")
@@ -190,8 +190,7 @@ def _cells(text: str) -> list[str]:
 
 
 def _heading(text: str) -> list[str] | None:
-    """Return the names of the columns; None unless one of the first two is that of the ranks or
-    hosts, and two are parts of a step."""
+    """Return the names of the columns; None unless one of the first two names ranks or hosts, and two name parts of a step."""
     listed = _COLUMNS.match(text)
     cells = [cell.strip().lower() for cell in listed[1].split(",")] if listed is not None else []
     cells = [_UNIT.sub("", cell) for cell in cells or [cell.lower() for cell in _cells(text)]]

@@ -93,7 +93,7 @@ class WaitingCalls:
             )
             for name in sorted(calls)
         )
-        base = Finding("C08", "error", "likely", "", facts, _CAUSE, _FIX, "Other dumps show other operations: it goes on.")
+        base = Finding("C08", "error", "likely", "", facts, _CAUSE, _FIX, "Later dumps show other operations: the run goes on.")
         if len(named) > 1:
             return (replace(base, title=f"Ranks wait in different collective operations: {' and '.join(named)}"),)
         if len(named) == 1 and "" in calls and len(calls[named[0]]) >= len(calls[""]):

@@ -73,7 +73,7 @@ def test_a_second_context_on_the_first_gpu(tmp_path: Path) -> None:
     assert finding.evidence[0].text == "PID 70413: 32.1 GiB on GPU 1, 514.0 MiB on GPU 0"
     assert found(tmp_path, contexts(30000), "H01") is None, "a model on two GPUs"
     alone = [(1, 70413, "C", "python", 32868), (0, 70413, "C", "python", 514)]
-    assert found(tmp_path, [*STEPS, *table({1: 32886}, 2, alone)], "H01") is None, "no process computes on GPU 0"
+    assert found(tmp_path, [*STEPS, *table({1: 32886}, 2, alone)], "H01") is None, "GPU 0 has no process of its own"
 
 
 def test_a_process_that_came_to_the_gpu_of_the_run(tmp_path: Path) -> None:
