@@ -141,7 +141,7 @@ def watch(program: Program, how: How, seconds: float) -> Verdict:
         source = gpus(program.gpu, count=2)
         sampler, doctor = Sampler(source, INTERVAL_S), Doctor()
         sampler.take()
-        process = _start(program, how, directory, output)
+        process = _start(program, how, directory, output, _copied(program, Path(folder)))
         try:
             answer, delay_s, last = _watch(program, sampler, doctor, process, output, seconds)
             # As it is now: what a launcher prints when the benchmark stops it is no part of the case.
@@ -153,7 +153,13 @@ def watch(program: Program, how: How, seconds: float) -> Verdict:
         return Verdict(answer, delay_s, from_log, said, certain)
 
 
-def _start(program: Program, how: How, directory: str, output: Path) -> subprocess.Popen[bytes]:
+def _copied(program: Program, folder: Path) -> Path:
+    """Return a copy of the programs' folder for this one alone: a file that two write belongs to neither, for the doctor."""
+    programs = program.case.folder / "programs"
+    return Path(shutil.copytree(programs, folder / "programs", ignore=shutil.ignore_patterns("__pycache__")))
+
+
+def _start(program: Program, how: How, directory: str, output: Path, programs: Path) -> subprocess.Popen[bytes]:
     mask = ",".join(str(index) for index in range(program.ranks))
     environment = {key: value for key, value in os.environ.items() if not key.startswith("GPUTOP_")}
     if not program.gpu:
@@ -168,7 +174,7 @@ def _start(program: Program, how: How, directory: str, output: Path) -> subproce
     with output.open("wb") as file:
         return subprocess.Popen(
             command,
-            cwd=program.case.folder / "programs",
+            cwd=programs,
             env=environment,
             stdout=file,
             stderr=subprocess.STDOUT,
