@@ -104,6 +104,16 @@ BREACHES = {
         "def f() -> None:\n    import lightning",
         "tracking/auto/hooks.py:1000 imports lightning, but only adapters/lightning.py may",
     ),
+    "a framework that has no adapter": (
+        "doctor/report.py",
+        "def f() -> None:\n    import deepspeed",
+        "doctor/report.py:1000 imports deepspeed, but MAY_IMPORT_LIBRARY in tests/house/walls.py does not list it",
+    ),
+    "a part of a package by a name that is put together": (
+        "doctor/report.py",
+        "def f(name: str) -> None:\n    importlib.import_module(f'gputop.jobs.{name}')",
+        "does not let doctor import jobs",
+    ),
     "a framework by name": (
         "doctor/diagnosis.py",
         "def f() -> None:\n    importlib.import_module('keras')",
