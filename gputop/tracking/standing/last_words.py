@@ -22,12 +22,21 @@ _STANDARD_STREAMS = 3
 
 
 class LastWords:
-    """The signal and the memory, while they are ours."""
+    """The signal and the memory, while they are ours. Its calls may come on any thread, and at the same time."""
 
     def __init__(self) -> None:
-        self.signal = 0
-        """0: there is none."""
-        self.descriptor = -1
+        self._ours: list[tuple[int, int, tuple[int, int]]] = []
+        """The signal, the descriptor and its identity, or nothing. Only one thread can take them out."""
+
+    @property
+    def signal(self) -> int:
+        """The signal, or 0 if there is none."""
+        return next((number for number, _, _ in self._ours), 0)
+
+    @property
+    def descriptor(self) -> int:
+        """The descriptor of the memory, or -1 if there is none."""
+        return next((fd for _, fd, _ in self._ours), -1)
 
     def prepare(self) -> None:
         """Take a free signal, if there is one."""
@@ -39,32 +48,36 @@ class LastWords:
             # Away from the standard streams, whose numbers a script without them would give to files of its own.
             fd = fcntl.fcntl(first, fcntl.F_DUPFD_CLOEXEC, _STANDARD_STREAMS)
             os.close(first)
+            identity = identity_of(fd)
             faulthandler.register(number, file=fd, all_threads=False, chain=False)
-            self.signal, self.descriptor = number, fd
-            self._identity = identity_of(fd)
+            self._ours.append((number, fd, identity))
 
     def check(self) -> None:
         """Give up the signal if the script uses it, or the descriptor, for something else."""
-        if not self.signal:
-            return
-        try:
-            ours = identity_of(self.descriptor) == self._identity
-        except OSError:
-            ours = False
-        if signal.getsignal(self.signal) is not signal.SIG_DFL:  # it does not know ours
-            self.signal, self.descriptor = 0, -1
-        elif not ours:
-            faulthandler.unregister(self.signal)
-            self.signal, self.descriptor = 0, -1
+        for number, fd, identity in self._ours:
+            try:
+                ours = identity_of(fd) == identity
+            except OSError:
+                ours = False
+            if signal.getsignal(number) is not signal.SIG_DFL:  # it does not know ours
+                self._take()
+            elif not ours and self._take():
+                faulthandler.unregister(number)
 
     def give_up(self) -> None:
         """Release the signal and the memory: the run is over."""
-        self.check()
-        if self.signal:
-            with suppress(Exception):  # the interpreter may be shutting down
-                faulthandler.unregister(self.signal)
-                os.close(self.descriptor)
-            self.signal, self.descriptor = 0, -1
+        with suppress(Exception):  # the interpreter may be shutting down
+            self.check()
+            for number, fd, _ in self._take():
+                faulthandler.unregister(number)
+                os.close(fd)
+
+    def _take(self) -> list[tuple[int, int, tuple[int, int]]]:
+        """Return what is ours, which then no other thread releases."""
+        try:
+            return [self._ours.pop()]
+        except IndexError:
+            return []
 
 
 def _is_free(number: int) -> bool:

@@ -113,6 +113,9 @@ class Reporter:
         if not self._prepared:
             self._prepared = True
             self._words.prepare()
+            if self._off:  # the run has ended meanwhile, and releases nothing any more
+                self._words.give_up()
+                return
         self._words.check()
         trainer = _trainer
         thread = (trainer.trains_on() if trainer is not None else 0) or threading.main_thread().ident or 0
