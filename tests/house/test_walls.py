@@ -12,11 +12,11 @@ import pytest
 from gputop.agent.first_look import OPTION as FIRST_LOOK
 from gputop.agent.process import CHANGES
 from tests import REPOSITORY
-from tests.house.walls import MAY_IMPORT, House, as_table, find_cycle
+from tests.house.walls import MAY_IMPORT, House, as_table, find_cycle, named_in
 
 STANDARD_LIBRARY = frozenset(sys.stdlib_module_names)
-MODULES_MOST = 21
-"""More modules in one folder are several ideas: is there a package within the package?"""
+MODULES_MOST, TEST_MODULES_MOST = 21, 25
+"""More modules in one folder are several ideas: is there a package within the package? Tests have some helpers, too."""
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +49,23 @@ def test_no_folder_is_too_large(house: House) -> None:
     folders = [name.rpartition("/")[0] for name in house.sources]
     large = {folder: folders.count(folder) for folder in set(folders) if folders.count(folder) > MODULES_MOST}
     assert not large
+    packages = [path.parent for path in (REPOSITORY / "tests").rglob("__init__.py")]
+    folders = [package.relative_to(REPOSITORY).as_posix() for package in packages for _ in package.glob("*.py")]
+    large = {folder: folders.count(folder) for folder in set(folders) if folders.count(folder) > TEST_MODULES_MOST}
+    assert not large
+
+
+def test_a_test_named_after_a_module_is_in_its_folder(house: House) -> None:
+    """Such as ``tests/jobs/output/test_search.py``, unless it imports no module of that name."""
+    wrong = []
+    for path in sorted((REPOSITORY / "tests").rglob("test_*.py")):
+        name, folder = path.stem.removeprefix("test_"), path.parent.relative_to(REPOSITORY / "tests").as_posix()
+        of_name = {house.module(path) for path in house.sources if path.rpartition("/")[2] == f"{name}.py"}
+        named = {word for _, module, part, _ in named_in(path.read_text("utf-8")) for word in (module, f"{module}.{part}")}
+        homes = {module.rpartition(".")[0].removeprefix("gputop").replace(".", "/").strip("/") or "." for module in of_name}
+        if of_name & named and folder not in homes:
+            wrong.append(f"{path.relative_to(REPOSITORY)} belongs to tests/{' or tests/'.join(sorted(homes))}")
+    assert not wrong, "\n".join(wrong)
 
 
 def test_tests_are_in_the_folders_of_what_they_test() -> None:

@@ -1,7 +1,7 @@
 """No screen lets a name steer the terminal: hostile texts of every origin, every screen, on a real terminal.
 
 Of the bytes that arrive, everything but gputop's own sequences must be printable text, and every row must keep its width.
-``tests/cli/test_terminal.py`` does the same for the commands.
+``tests/cli/output/test_terminal.py`` does the same for the commands.
 """
 
 from __future__ import annotations

@@ -17,9 +17,9 @@ from gputop.tui.screens.where import WhereScreen
 from gputop.tui.widgets.requests import Asked
 from gputop.whereabouts.records import Whereabouts, WhereQuestion
 from tests import samples
+from tests.tui.drawing.test_whereabouts import NOW, elsewhere, waiting
 from tests.tui.kit import ScreenApp, text_of, view_of
 from tests.tui.screens.test_memory import SampleFeed
-from tests.where.test_whereabouts import NOW, elsewhere, waiting
 
 RUN = view_of().snapshot.runs[0]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gputop.doctor.rules import RULES
-from tests.cli.test_doctor_log_command import doctor
+from tests.cli.doctor.test_log_command import doctor
 
 
 def test_the_list_names_every_rule() -> None:

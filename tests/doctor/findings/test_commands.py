@@ -21,7 +21,7 @@ from gputop.snapshot import Snapshot
 from tests.doctor import scenes
 from tests.doctor.scenes.base import Scene, play
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parent.parent
 
 HOSTILE = (
     *(

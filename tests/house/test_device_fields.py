@@ -7,9 +7,10 @@ from dataclasses import fields
 from pathlib import Path
 
 from gputop.snapshot import WAITING_FOR_GPU_SCREEN, Device
+from tests import REPOSITORY
 from tests.house.how_to import step
 
-PACKAGE = Path(__file__).parent.parent / "gputop"
+PACKAGE = REPOSITORY / "gputop"
 USERS = ("cli", "doctor", "tui")
 """The packages that show readings to people or judge them. What only stores or passes on a reading is no use of it."""
 

@@ -23,7 +23,7 @@ from tests.tracking.kit import Home, home, read_all
 pytestmark = [needs("torch"), pytest.mark.warm]
 assert home
 
-SCRIPTS = Path(__file__).parent / "scripts"
+SCRIPTS = Path(__file__).parent.parent / "scripts"
 IN_EVERY_STEP = ("loss", "checkpoint_s", "phase/evaluation", "phase/data", "step_s")
 WHEN_LOOKED_AT = ("lr", "epoch", "phase/forward", "phase/backward", "phase/optimizer", "samples_per_s")
 BY_CHANCE = {"gc_s"}
