@@ -52,3 +52,9 @@ FRAMEWORKS = {
     "ipykernel": Framework("IPython kernel", ("ipykernel",)),
 }
 """Name in the journal's fact ``frameworks`` -> framework."""
+EXCHANGE_GRADIENTS = (
+    *(module for known in FRAMEWORKS.values() if known.averages_gradients for module in known.modules),
+    *("bagua", "byteps", "colossalai", "fairscale", "mpi4py"),
+)
+"""Packages whose optimizers, engines and communicators exchange gradients, whatever holds the model. gputop knows the last ones
+for nothing else."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 import types
 from collections.abc import Iterator
@@ -18,13 +19,20 @@ from gputop.tracking.auto.readings import settings
 
 PACKAGE = Path(frameworks.__file__).parent
 MODULES = {module for known in FRAMEWORKS.values() for module in known.modules}
-OF_SOMETHING_ELSE = {"sources/host/launchers.py", "doctor/findings/fixes.py", "adapters/__init__.py"}
-"""Lists of launchers (accelerate and deepspeed are both), and of the modules that a script imports from gputop.adapters."""
+OF_SOMETHING_ELSE = {
+    *("sources/host/launchers.py", "doctor/findings/fixes.py", "adapters/__init__.py"),
+    "doctor/logs/patterns/hugging_face.py",
+}
+"""Lists of launchers (accelerate and deepspeed are both), of the modules that a script imports from gputop.adapters, and of the
+packages that a text of Hugging Face names."""
 
 
 def lists_of_frameworks(source: str) -> Iterator[int]:
-    """Yield the lines of tuples, lists, sets and dictionaries that name two or more frameworks."""
+    """Yield the lines of tuples, lists, sets, dictionaries and alternatives in patterns that name two or more frameworks."""
     for node in ast.walk(ast.parse(source)):
+        text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+        if "|" in text and len(set(re.split(r"\W+", text)) & (MODULES | set(FRAMEWORKS))) > 1:
+            yield node.lineno
         items = node.keys if isinstance(node, ast.Dict) else getattr(node, "elts", ())
         if len({item.value for item in items if isinstance(item, ast.Constant)} & (MODULES | set(FRAMEWORKS))) > 1:
             yield node.lineno
@@ -39,7 +47,13 @@ def test_there_is_one_list() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ['("lightning", "torch", "keras")', '{"mmengine": 1, "ultralytics": 2}', '{"horovod", "megatron"}']
+    "text",
+    [
+        '("lightning", "torch", "keras")',
+        '{"mmengine": 1, "ultralytics": 2}',
+        '{"horovod", "megatron"}',
+        "'/(torch|horovod|megatron)/'",
+    ],
 )
 def test_another_list_is_found(text: str) -> None:
     assert list(lists_of_frameworks(f"x = {text}"))

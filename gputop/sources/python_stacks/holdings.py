@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from gputop.frameworks import EXCHANGE_GRADIENTS
 from gputop.sources.python_stacks.memory import TornError
 from gputop.sources.python_stacks.objects import Kind, Objects
 from gputop.sources.python_stacks.optimizers import OPTIMIZER, held_optimizers
@@ -27,8 +28,7 @@ DDP = "torch.DistributedDataParallel"
 _REPLICATES = frozenset((DDP, "torch.FullyShardedDataParallel", "torch.FSDPModule"))
 _SPLITS = "torch.DataParallel"
 _WRAPPERS = _REPLICATES | {_SPLITS}
-_ENGINES = re.compile(r"^(horovod|deepspeed|bagua|byteps|colossalai|fairscale|megatron|mpi4py)\.")
-"""Packages whose optimizers, engines and communicators exchange gradients, whatever holds the model."""
+_ENGINES = re.compile(rf"^({'|'.join(EXCHANGE_GRADIENTS)})\.")
 _EPOCH = re.compile(r"(?i)((cur|current|this|i)_?)?(epoche?|[ée]poque|[ée]poca|ep)(_?(i|idx|index|id|no|num|number))?")
 """Names of a variable that counts the epochs."""
 _NORMALIZES, _SYNCHRONIZES, _DROPS = "torch._BatchNorm", "torch.SyncBatchNorm", "torch._DropoutNd"

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from gputop.frameworks import EXCHANGE_GRADIENTS
 from gputop.sources.python_stacks.holdings import Updated
 from gputop.sources.python_stacks.reader import StackReader
 from gputop.whereabouts.activities import is_library
@@ -16,8 +17,8 @@ LOOK_S = 20.0
 FAILED_MAX = 5
 """So often it is tried again with the next look, because a stack often changes while it is read (our choice)."""
 _WRAPPERS = re.compile(
-    r"/torch/nn/parallel/|/torch/distributed/(fsdp|_composable|pipelining|tensor)/|/torch/_dynamo/|/(deepspeed|fairscale|megatron"
-    r"|colossalai|horovod|bagua)/"
+    r"/torch/nn/parallel/|/torch/distributed/(fsdp|_composable|pipelining|tensor)/|/torch/_dynamo/"
+    rf"|/({'|'.join(EXCHANGE_GRADIENTS)})/"
 )
 _TRAINS: tuple[Activity, ...] = ("backward", "optimizer")
 

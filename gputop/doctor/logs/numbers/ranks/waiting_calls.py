@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.logs.numbers.line import Line
+from gputop.frameworks import FRAMEWORKS
 
 PROCESSES_MAX = 1024
 _PROCESS = re.compile(r"^\W{0,4}Process (\d{1,9}): ")
@@ -19,9 +20,8 @@ _FRAME = re.compile(r"^\s{2,12}(\S{1,100}) \((\S{1,200}):(\d{1,7})\)$")
 _COLLECTIVE = re.compile(r"(?:all_|reduce|broadcast|barrier|gather|scatter|recv|send|monitored)\w{0,40}")
 _IN_TORCH = "distributed_c10d.py"
 _OF_LAUNCHERS = "torchrun", "torch/distributed/run.py", "accelerate/commands/launch.py", "deepspeed/launcher/launch.py"
-_LIBRARIES = re.compile(
-    r"(?:^|/)(?:torch|site-packages|dist-packages|lib/python3[.\d]{0,3}|accelerate|lightning\w{0,8}|transformers)/"
-)
+_FRAMEWORKS = "|".join(module for known in FRAMEWORKS.values() for module in known.modules if "." not in module)
+_LIBRARIES = re.compile(rf"(?:^|/)(?:torch|site-packages|dist-packages|lib/python3[.\d]{{0,3}}|{_FRAMEWORKS})/")
 _STANDARD = re.compile(r"^(?:threading|queue|selectors|socket|subprocess|multiprocessing/\w{1,30}|concurrent/.{1,40})\.py$")
 _CAUSE = (
     "Each collective operation needs all ranks. What only one of them runs (behind `if rank == 0`, or for its own data) must "
