@@ -27,6 +27,7 @@ from gputop.doctor.findings.finding import (
 )
 from gputop.doctor.roots import explained, sort_key
 from gputop.doctor.rules import BY_ID, GROUP_RULES, MACHINE_RULES, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.rule import Family
 from gputop.doctor.turns import Turns
 from gputop.doctor.undecided import knows_few_steps, undecided
 from gputop.errors import PLEASE_REPORT, describe_unexpected
@@ -43,7 +44,7 @@ SETTLED_S = 8.0
 seconds, after which a healthy run is settled."""
 _JITTER_S = 0.25
 """Tolerance for snapshots that arrive a little early or late."""
-_PHASE_OFFSET = {"stragglers": 2 / 3, "ddp": 2 / 3, "input": 1 / 3, "spread": 1 / 3, "learning": 1 / 3}
+_PHASE_OFFSET: Mapping[Family, float] = {"stragglers": 2 / 3, "ddp": 2 / 3, "input": 1 / 3, "spread": 1 / 3, "learning": 1 / 3}
 """Stagger the expensive families: the fraction of its interval that a rule waits between its first and second judgement.
 All other families judge together, so that a root and its symptoms appear at the same moment."""
 

@@ -32,7 +32,8 @@ def with_printed(explanation: Explanation, printed: Sequence[Finding]) -> tuple[
 def _hides(finding: Finding, other: Finding) -> bool:
     """Return whether a finding explains another one, by the rulebook, and is as certain."""
     surer = CONFIDENCES.index(finding.confidence) <= CONFIDENCES.index(other.confidence)
-    return surer and other.id in BY_ID[finding.id].hides
+    rule = BY_ID[finding.id]
+    return surer and (other.id in rule.hides or other.id in rule.hides_in_logs)
 
 
 def _weight(finding: Finding) -> tuple[bool, bool, int]:

@@ -324,7 +324,8 @@ def _hides(rule: Rule) -> str:
         return ""
     what = "every other rule except those that hide it" if rule.hides == EVERYTHING else ", ".join(sorted(rule.hides))
     when = f", if {rule.hides_when}" if rule.hides_when else ""
-    return f"{what[:1].upper()}{what[1:]}{when}."
+    in_logs = f"; in a log also {', '.join(sorted(rule.hides_in_logs))}" if rule.hides_in_logs else ""
+    return f"{what[:1].upper()}{what[1:]}{when}{in_logs}."
 
 
 if __name__ == "__main__":

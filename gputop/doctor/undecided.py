@@ -16,9 +16,10 @@ from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Undecided
 from gputop.doctor.roots import explained
 from gputop.doctor.rules import BY_ID
+from gputop.doctor.rules.support.rule import Family
 from gputop.snapshot import Process
 
-STANDSTILLS = ("hangs", "lost ranks")
+STANDSTILLS: tuple[Family, ...] = ("hangs", "lost ranks")
 """The families of rules that say why no first step comes."""
 STEPS_KNOWN_S = 10.0
 """A run whose journal shows few steps is undecided until this much was observed. Usually the first snapshot has its past."""

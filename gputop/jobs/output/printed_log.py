@@ -152,8 +152,6 @@ def printed_findings(path: Path) -> tuple[Finding, ...]:
             before = found.get(finding.id)
             if before is None or (before.confidence == "possible" and finding.confidence != "possible"):
                 found[finding.id] = finding
-    if "D06" in found:
-        found.pop("D01", None)  # few of the batches between are printed: the first ones weigh too much
     return tuple(found.values())
 
 

@@ -104,7 +104,7 @@ def first_is_full(evidence: Evidence, group: RankGroup) -> Judgement:
 B07 = Rule(
     id="B07",
     order=2600,
-    family="data_parallel",
+    family="data parallel",
     title="DataParallel overloads the first GPU",
     severities=("warning",),
     confidences=("likely",),
@@ -185,7 +185,7 @@ def overhead(evidence: Evidence, group: RankGroup) -> Judgement:
 B08 = Rule(
     id="B08",
     order=2601,
-    family="data_parallel",
+    family="data parallel",
     title="DataParallel is the bottleneck",
     severities=("warning",),
     confidences=("likely",),
@@ -249,7 +249,7 @@ def unequal(evidence: Evidence, group: RankGroup) -> Judgement:
 B11 = Rule(
     id="B11",
     order=2602,
-    family="data_parallel",
+    family="data parallel",
     title="DataParallel on unequal GPUs",
     severities=("warning",),
     confidences=("certain",),

@@ -88,7 +88,7 @@ def batch_too_small(evidence: Evidence, group: RankGroup) -> Judgement:
 B01 = Rule(
     id="B01",
     order=800,
-    family="data_parallel",
+    family="data parallel",
     title="The batch is smaller than the number of GPUs",
     severities=("error",),
     confidences=("certain", "possible"),
@@ -120,7 +120,7 @@ def batch_does_not_divide(evidence: Evidence, group: RankGroup) -> Judgement:
 B02 = Rule(
     id="B02",
     order=801,
-    family="data_parallel",
+    family="data parallel",
     title="The batch does not divide evenly among the GPUs",
     severities=("warning",),
     confidences=("certain", "possible"),
@@ -150,7 +150,7 @@ def argument_does_not_divide(evidence: Evidence, group: RankGroup) -> Judgement:
 B05 = Rule(
     id="B05",
     order=802,
-    family="data_parallel",
+    family="data parallel",
     title="An argument does not split like the batch",
     severities=("error",),
     confidences=("certain",),

@@ -68,7 +68,7 @@ def goes_around(evidence: Evidence, group: RankGroup) -> Judgement:
 B03 = Rule(
     id="B03",
     order=700,
-    family="data_parallel",
+    family="data parallel",
     title="DataParallel is bypassed",
     severities=("error",),
     confidences=("certain",),
@@ -148,7 +148,7 @@ def nothing_to_split(evidence: Evidence, group: RankGroup) -> Judgement:
 B04 = Rule(
     id="B04",
     order=701,
-    family="data_parallel",
+    family="data parallel",
     title="DataParallel has nothing to split",
     severities=("error",),
     confidences=("certain",),
@@ -203,7 +203,7 @@ def wrong_dimension(evidence: Evidence, group: RankGroup) -> Judgement:
 B06 = Rule(
     id="B06",
     order=702,
-    family="data_parallel",
+    family="data parallel",
     title="DataParallel splits the wrong dimension",
     severities=("error",),
     confidences=("likely",),
@@ -284,7 +284,7 @@ def one_device(evidence: Evidence, group: RankGroup) -> Judgement:
 B12 = Rule(
     id="B12",
     order=703,
-    family="data_parallel",
+    family="data parallel",
     title="DataParallel has one device",
     severities=("warning",),
     confidences=("certain",),

@@ -74,7 +74,7 @@ def evaluates_on_one(evidence: Evidence, group: RankGroup) -> Judgement:
 B13 = Rule(
     id="B13",
     order=2603,
-    family="data_parallel",
+    family="data parallel",
     title="Evaluation runs on one GPU",
     severities=("warning",),
     confidences=("likely",),

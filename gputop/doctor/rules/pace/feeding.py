@@ -230,6 +230,7 @@ D06 = Rule(
         "all time"
     ),
     hides=("E07",),
+    hides_in_logs=("D01",),  # few of the batches between are printed: the first ones weigh too much
     mechanism="Without persistent_workers, every iteration over the loader restarts its worker processes.",
     signature="The first batch of each epoch takes several times as long as a step.",
     look_alike="The first epoch, in which everything starts; D01 (all batches are late).",

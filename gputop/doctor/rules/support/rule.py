@@ -36,6 +36,28 @@ class Suspicion:
 Judgement = Suspicion | Abstained | None
 """None: judged, and nothing is wrong."""
 Subject = Literal["group", "machine"]
+Family = Literal[
+    "cpu",
+    "data parallel",
+    "ddp",
+    "efficiency",
+    "frameworks",
+    "hangs",
+    "hardware",
+    "hosts",
+    "input",
+    "launching",
+    "learning",
+    "logs",
+    "lost ranks",
+    "memory",
+    "placement",
+    "settings",
+    "spread",
+    "stragglers",
+    "visibility",
+]
+"""What a rule is about, for people. Its folder may have another name: there, rules share computations."""
 
 
 def needs_tracking(need: str) -> bool:
@@ -60,7 +82,7 @@ class Rule:
     id: str
     order: int
     """Unique position in root order: of two findings with equal weight, the one with the lower number explains the other."""
-    family: str
+    family: Family
     title: str
     severities: tuple[Severity, ...]
     """Possible severities of its findings, worst first."""
@@ -83,6 +105,8 @@ class Rule:
     texts come from ``doctor/logs/patterns``."""
     hides: tuple[str, ...] = ()
     """Ids of the rules whose findings it explains, in the same group or on the same device; or ``EVERYTHING``."""
+    hides_in_logs: tuple[str, ...] = ()
+    """The same of a log, whose few printed values may mislead another rule."""
     hides_if: Callable[[Finding], bool] | None = None
     """Which of its own findings explain those of ``hides``; None: all."""
     hides_when: str = ""

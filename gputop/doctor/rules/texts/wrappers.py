@@ -39,7 +39,7 @@ def not_on_first_device(evidence: Evidence) -> dict[str, Judgement]:
 B09 = Rule(
     id="B09",
     order=900,
-    family="data_parallel",
+    family="data parallel",
     title="The model is not on DataParallel's first GPU",
     severities=("error", "warning"),
     confidences=("certain", "likely", "possible"),
@@ -92,7 +92,7 @@ def replica_state(evidence: Evidence) -> dict[str, Judgement]:
 B10 = Rule(
     id="B10",
     order=901,
-    family="data_parallel",
+    family="data parallel",
     title="A replica of DataParallel failed",
     severities=("error", "warning"),
     confidences=("certain", "likely", "possible"),
