@@ -3,7 +3,7 @@
 By default, gputop asks about a run only if it seems to hang: no rank has recorded anything for much longer than the run's
 longest recent step. It asks about processes without a journal only on request, and never within ``QUIET_S`` of the start or end
 of a rank or a communicator. Several jobs share one port, and the kernel picks the process that answers, so one process that
-must be left alone protects all at its address.
+must be left alone protects all at its address. ``sources/nccl/listeners`` protects those that listen there unknown to gputop.
 
 Decides from records only: no I/O and no clock.
 """

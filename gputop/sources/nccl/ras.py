@@ -16,12 +16,13 @@ import dataclasses
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gputop.snapshot import Communicator, CommunicatorRank, Process
 from gputop.sources.nccl.address import Address, nccl_threads, ras_address
+from gputop.sources.nccl.listeners import only_these_listen
 
 if TYPE_CHECKING:
     from gputop.sources.nccl.answer import Answer
@@ -61,8 +62,10 @@ class Question:
 class RasWatch:
     """Keeps the newest communicators of the processes passed to it."""
 
-    def __init__(self, every_s: float = EVERY_S) -> None:
+    def __init__(self, every_s: float = EVERY_S, reaches_only: Callable[[int, Set[int]], bool] = only_these_listen) -> None:
+        """Start without a process. ``reaches_only`` returns whether a question to a port can reach these processes only."""
         self._every_s = every_s
+        self._reaches_only = reaches_only
         self._question = Question()
         self._found: tuple[Communicator, ...] = ()
         self._wake = threading.Event()
@@ -91,9 +94,14 @@ class RasWatch:
             self._wake.clear()
             question = self._question
             began = time.monotonic()
-            found = ask_all(question, wanted=lambda address: address in self._question.addresses)
+            found = ask_all(question, wanted=self._may_ask)
             self._found = found if self._question.addresses else ()
             self._stopped.wait(max(self._every_s, (time.monotonic() - began) / MAX_TIME_SHARE))
+
+    def _may_ask(self, address: Address) -> bool:
+        """Return whether the question is still wanted, and reaches no process that must be left alone."""
+        question = self._question
+        return address in question.addresses and self._reaches_only(address[1], question.listed)
 
 
 def question_about(processes: Iterable[Process]) -> Question:
