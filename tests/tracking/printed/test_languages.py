@@ -27,6 +27,14 @@ def taken(*lines: str) -> Taken:
         ("Época 3 | pérdida ent 0.41 | pérdida val 0.6", {"train_loss": 0.41, "val_loss": 0.6, "epoch": 3.0}),
         ("ép 01 passo 020 perda 0.41 lr 1.0e-03 1.03s", {"loss": 0.41, "lr": 1e-3, "epoch": 1.0}),
         ("época 3 pérd. ent. 0.41 pérd. val. 0.6", {"train_loss": 0.41, "val_loss": 0.6, "epoch": 3.0}),
+        *(
+            (line, {"train_loss": 0.41, "train_accuracy": 0.81, "val_loss": 0.6, "val_accuracy": 0.7, "epoch": 3.0})
+            for line in (
+                "época 3 pérd. ent. 0.41 ac. ent. 0.81 pérd. val. 0.6 ac. val. 0.7",
+                "época 3 pérd.entr 0.41 prec.entr 0.81 | pérd.val 0.6 prec.val 0.7",
+                "época 3 perd. entr.: 0.41, exact. ent.: 0.81, perd. val.: 0.6, exact. val.: 0.7",
+            )
+        ),
         ("Época 3, pérdida: 0.41, pérdida de validación: 0.6", {"loss": 0.41, "val_loss": 0.6, "epoch": 3.0}),
         ("época 3, perda de treino 0.31, acurácia 0.9", {"train_loss": 0.31, "accuracy": 0.9, "epoch": 3.0}),
         ("epoca 1 perdita: 0.2 perdita di validazione: 0.3", {"loss": 0.2, "val_loss": 0.3, "epoch": 1.0}),
@@ -108,6 +116,11 @@ def test_other_lines_stay_as_they_are(line: str) -> None:
 @pytest.mark.parametrize("line", ["Epoche 3: Verlust 1.3 kWh", "passo 3: perdita 10 EUR", "époque 2: perte 10 paquets"])
 def test_a_loss_of_something_else(line: str) -> None:
     assert [metrics for _, metrics in taken(line) if "loss" in metrics] == []
+
+
+def test_a_heading_of_short_words_may_say_that_an_accuracy_is_in_percent() -> None:
+    (only,) = taken("| época | pérd. ent. | ac. ent. % | ac. val. % |", "|   3   |  0.6931    |   48.3   |   56.1   |")
+    assert only[1] == {"train_loss": 0.6931, "train_accuracy_percent": 48.3, "val_accuracy_percent": 56.1, "epoch": 3.0}
 
 
 def test_a_table_whose_heading_has_words_in_another_language() -> None:

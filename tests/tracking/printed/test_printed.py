@@ -449,6 +449,14 @@ def test_a_table_that_counts_nothing_is_no_part_of_a_training_that_counts_steps(
     ]
 
 
+def test_a_blank_alone_may_be_between_two_names_of_a_heading() -> None:
+    spinning = "steps   ep_ret ep_std   q_loss   secs\n"
+    assert read(f"{spinning}50000   118.9   18.0   1.7   61.2\n100000   121.4 17.2   1.5   122.0\n") == [
+        (50_000, {"ep_ret": 118.9, "q_loss": 1.7}),
+        (100_000, {"ep_ret": 121.4, "q_loss": 1.5}),
+    ]
+
+
 def test_a_unit_with_a_blank_before_it_is_no_cell() -> None:
     assert read("epoch  train_loss  valid_auc  time\n1  0.3370  0.7200  9.8 s\n2  0.3145  0.7300  10 min\n") == [
         (1, {"train_loss": 0.337, "valid_auc": 0.72, "epoch": 1}),
@@ -655,6 +663,24 @@ def test_a_line_of_the_trainer_may_have_no_bar_of_its_own_below_it() -> None:
     assert steps == list(range(78, 79 * 8, 78))
     assert [step for step, metrics in found if "eval_loss" in metrics] == [312, 624]
     assert all(metrics["loss"] == pytest.approx(1 / step, abs=1e-4) for step, metrics in found if "loss" in metrics)
+
+
+@pytest.mark.parametrize(
+    ("shown", "steps"),
+    [
+        ("1 line 2 3 line 4 5 line 6", [2, 4, 6]),
+        ("9 line 18 27 line 36", [18, 36]),
+        ("30 line 50 80 line 100", [50, 100]),
+        ("10 line 20 line 30", [10, 20]),
+    ],
+    ids=["a step before", "halfway", "at any step", "no bars below"],
+)
+def test_a_bar_above_a_line_of_the_trainer_may_be_one_of_an_earlier_step(shown: str, steps: list[int]) -> None:
+    """tqdm draws some of the bars between two lines: the one below a line is its own."""
+    line = "{'loss': 0.5, 'grad_norm': 1.5, 'epoch': 0.1}"
+    rows = [line if word == "line" else f"  5%|▌     | {word}/1560 [00:32<10:10,  2.43it/s]" for word in shown.split()]
+    found = Transcript(with_bars=True).feed("\n".join([*rows, ""]).encode())
+    assert [step for step, metrics in found if "loss" in metrics] == steps
 
 
 def test_without_a_bar_the_trainer_s_lines_are_counted_and_marked_as_counted() -> None:
