@@ -42,6 +42,13 @@ def test_a_row_has_the_names_of_its_columns(heading: str, row: str, cells: dict[
     assert last(heading, "a line of prose without numbers") == {}
 
 
+def test_half_of_a_row_or_more_are_numbers() -> None:
+    heading = "rank   host   state   loss"
+    assert last(heading, "3   gpu-n2   running   0.5") == {"rank": "3", "host": "gpu-n2", "state": "running", "loss": "0.5"}
+    assert last(heading, "3   gpu-n2   waiting   none yet") == {}
+    assert last(heading, "the ranks   that are   left wait   for rank 3") == {}
+
+
 def test_parts_of_a_row_need_units_or_clear_names() -> None:
     parts = parts_in({"step": "20", "data ms": "0.9", "forward": "70.2", "tok/s": "23709"})
     assert parts == pytest.approx({"data": 0.0009, "forward": 0.0702})

@@ -32,6 +32,12 @@ def test_data_that_takes_most_of_each_step(text: str, tmp_path: Path) -> None:
     assert found(tmp_path, log(text, [69.0, 71.0, 70.0]), "D01") is None, "few"
 
 
+def test_the_first_share_is_that_of_a_start(tmp_path: Path) -> None:
+    finding = found(tmp_path, log("data wait {:.0f}%", [97.0, 40.0, 42.0, 41.0, 60.0, 62.0, 61.0]), "D01")
+    assert finding is not None
+    assert finding.title == "The run waits for data: 51% of each step, by its own numbers"
+
+
 def test_communication(tmp_path: Path) -> None:
     assert found(tmp_path, log("exposed comm {:.1f}%", [66.0] * 7), "E06") is not None
     assert found(tmp_path, log("exposed comm {:.1f}%", [22.0] * 7), "E06") is None

@@ -7,10 +7,18 @@ from pathlib import Path
 from tests.doctor.logs.numbers.logs import found
 
 
-def reports(slow: float = 1216.96, heat: int = 92, clock: int = 855, ranks: tuple[int, ...] = (13, 13, 13)) -> list[str]:
+def reports(
+    slow: float = 1216.96,
+    heat: int = 92,
+    clock: int = 855,
+    ranks: tuple[int, ...] = (13, 13, 13),
+    hot: int | None = None,
+    low: int | None = None,
+) -> list[str]:
+    """Return reports of these slowest ranks; ``hot``, ``low``: another one is the hottest, or has the lowest clock."""
     return [
         f"INFO:megatron.core.utils:[2024-09-03 22:3{at}:05] | MnRtt/Rnk: 639.72ms/5 | MxRtt/Rnk: {slow}ms/{rank} | "
-        f"MnTmp/Rnk: 51C/4 | MxTmp/Rnk: {heat}C/{rank} | MnClk/Rnk: {clock}MHz/{rank} | MxClk/Rnk: 1740MHz/2"
+        f"MnTmp/Rnk: 51C/4 | MxTmp/Rnk: {heat}C/{hot or rank} | MnClk/Rnk: {clock}MHz/{low or rank} | MxClk/Rnk: 1740MHz/2"
         for at, rank in enumerate(ranks)
     ]
 
@@ -23,7 +31,7 @@ def test_a_rank_that_heat_slows_down(tmp_path: Path) -> None:
 
 
 def test_one_that_is_only_slower(tmp_path: Path) -> None:
-    for log in (reports(heat=70), reports(clock=1700)):
+    for log in (reports(heat=70), reports(clock=1700), reports(hot=7), reports(low=7), reports(hot=7, low=7)):
         finding = found(tmp_path, log, "F02")
         assert finding is not None
         assert finding.title.startswith("Rank 13 computes longer")

@@ -20,6 +20,13 @@ def test_one_that_never_does(tmp_path: Path) -> None:
     assert two.title == "Ranks 4, 5 of 8 have not joined"
 
 
+def test_another_start_begins_without_the_ranks_of_the_one_before(tmp_path: Path) -> None:
+    finding = found(tmp_path, [*joins(*range(8)), "Epoch 0: step 10 loss 0.5", *joins(0, 1, 2, 3, 4, 6, 7)], "G03")
+    assert finding is not None
+    assert finding.title == "Rank 5 of 8 has not joined"
+    assert [fact.text for fact in finding.evidence] == ["7 ranks say that they are joining, and no step follows"]
+
+
 def test_all_or_a_training_that_goes_on(tmp_path: Path) -> None:
     most = joins(0, 1, 2, 3, 4, 6, 7)
     registered = "All distributed processes registered. Starting with 8 processes"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.doctor.logs.numbers.logs import found
 
 
@@ -46,6 +48,26 @@ def test_one_that_is_elsewhere(tmp_path: Path) -> None:
     finding = found(tmp_path, [*STEPS, *dump(1, *READS), *dump(2, *WAITS), *dump(3, *WAITS)], "G01")
     assert finding is not None
     assert (finding.confidence, finding.title) == ("possible", "2 ranks wait in barrier, and 1 rank elsewhere")
+    one_each = found(tmp_path, [*STEPS, *dump(1, *READS), *dump(2, *WAITS)], "G01")
+    assert one_each is not None
+    assert one_each.title == "1 rank waits in barrier, and 1 rank elsewhere"
+    assert found(tmp_path, [*STEPS, *dump(1, *READS), *dump(2, *READS), *dump(3, *WAITS)], "G01") is None, "most are elsewhere"
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [
+        ("main (torch/distributed/run.py:936)", "<module> (torchrun:8)"),
+        ("launch_command (accelerate/commands/launch.py:1184)", "<module> (home/user/bin/accelerate:8)"),
+        ("main (deepspeed/launcher/launch.py:355)", "<module> (deepspeed/launcher/launch.py:361)"),
+    ],
+    ids=["torchrun", "accelerate", "deepspeed"],
+)
+def test_the_launcher_of_the_ranks_is_not_one_that_is_elsewhere(frames: tuple[str, ...], tmp_path: Path) -> None:
+    assert (
+        found(tmp_path, [*STEPS, *dump(1, *WAITS), *dump(2, *WAITS), *dump(9, "_wait (subprocess.py:1264)", *frames)], "G01")
+        is None
+    )
 
 
 def test_what_is_no_rank_and_ranks_that_are_in_one_place(tmp_path: Path) -> None:
