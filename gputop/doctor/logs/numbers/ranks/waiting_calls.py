@@ -19,7 +19,11 @@ _THREAD = re.compile(r"^\W{0,4}Thread (?:0x)?[0-9a-fA-F]{1,16} \([\w+]{1,20}\)(:
 _FRAME = re.compile(r"^\s{2,12}(\S{1,100}) \((\S{1,200}):(\d{1,7})\)$")
 _COLLECTIVE = re.compile(r"(?:all_|reduce|broadcast|barrier|gather|scatter|recv|send|monitored)\w{0,40}")
 _IN_TORCH = "distributed_c10d.py"
-_OF_LAUNCHERS = "torchrun", "torch/distributed/run.py", "accelerate/commands/launch.py", "deepspeed/launcher/launch.py"
+_OF_NO_RANK = re.compile(
+    r"^_worker_loop \(|^join \(\S{0,200}torch/multiprocessing/spawn\.py:"
+    r"|(?:torch/distributed/run|accelerate/commands/launch|deepspeed/launcher/(?:launch|runner))\.py:"
+)
+"""A call in a worker of a loader, in a launcher, or in a script that waits for the ranks that it has spawned."""
 _FRAMEWORKS = "|".join(module for known in FRAMEWORKS.values() for module in known.modules if "." not in module)
 _LIBRARIES = re.compile(rf"(?:^|/)(?:torch|site-packages|dist-packages|lib/python3[.\d]{{0,3}}|{_FRAMEWORKS})/")
 _STANDARD = re.compile(r"^(?:threading|queue|selectors|socket|subprocess|multiprocessing/\w{1,30}|concurrent/.{1,40})\.py$")
@@ -71,7 +75,7 @@ class WaitingCalls:
             self._in_main = False
 
     def _take(self, process: _Process, function: str, file: str, whole: str) -> None:
-        if function == "_worker_loop" or file.endswith(_OF_LAUNCHERS):
+        if _OF_NO_RANK.search(whole) is not None:
             process.is_rank = False
         if not process.place and not process.call and file.endswith(_IN_TORCH) and _COLLECTIVE.fullmatch(function):
             process.call = function

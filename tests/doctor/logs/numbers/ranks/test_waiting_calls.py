@@ -60,14 +60,23 @@ def test_one_that_is_elsewhere(tmp_path: Path) -> None:
         ("main (torch/distributed/run.py:936)", "<module> (torchrun:8)"),
         ("launch_command (accelerate/commands/launch.py:1184)", "<module> (home/user/bin/accelerate:8)"),
         ("main (deepspeed/launcher/launch.py:355)", "<module> (deepspeed/launcher/launch.py:361)"),
+        ("main (deepspeed/launcher/runner.py:636)", "<module> (deepspeed:6)"),
+        ("join (torch/multiprocessing/spawn.py:140)", "spawn (torch/multiprocessing/spawn.py:340)", "<module> (train.py:88)"),
     ],
-    ids=["torchrun", "accelerate", "deepspeed"],
+    ids=["torchrun", "accelerate", "deepspeed on a host", "deepspeed", "a script that spawns"],
 )
 def test_the_launcher_of_the_ranks_is_not_one_that_is_elsewhere(frames: tuple[str, ...], tmp_path: Path) -> None:
     assert (
         found(tmp_path, [*STEPS, *dump(1, *WAITS), *dump(2, *WAITS), *dump(9, "_wait (subprocess.py:1264)", *frames)], "G01")
         is None
     )
+
+
+def test_a_rank_that_a_script_has_spawned_is_one(tmp_path: Path) -> None:
+    spawned = "_wrap (torch/multiprocessing/spawn.py:90)", "run (multiprocessing/process.py:108)"
+    finding = found(tmp_path, [*STEPS, *dump(1, *READS, *spawned), *dump(2, *WAITS, *spawned)], "G01")
+    assert finding is not None
+    assert finding.title == "1 rank waits in barrier, and 1 rank elsewhere"
 
 
 def test_what_is_no_rank_and_ranks_that_are_in_one_place(tmp_path: Path) -> None:
