@@ -94,7 +94,8 @@ def test_a_score_that_stays_zero_while_the_training_learns(tmp_path: Path) -> No
     def log(score: float, end: float, evaluations: int = 5) -> bool:
         lines = []
         for at in range(evaluations * 6):
-            lines.append(f"epoch {at // 6 + 1} step {at} loss {2.0 - (2.0 - end) * at / 29 + at % 3 / 100:.4f}")
+            fallen = (2.0 - end) * at / (evaluations * 6 - 1)
+            lines.append(f"epoch {at // 6 + 1} step {at} loss {2.0 - fallen + at % 3 / 100:.4f}")
             if at % 6 == 5:
                 lines.append(f"epoch {at // 6 + 1} val mAP {score:.4f}")
         file = tmp_path / "train.log"
@@ -103,5 +104,8 @@ def test_a_score_that_stays_zero_while_the_training_learns(tmp_path: Path) -> No
 
     assert log(0.0, 0.4)
     assert not log(0.012, 0.4)
-    assert not log(0.0, 1.6), "it has not learned much"
-    assert not log(0.0, 0.4, 3)
+    assert not log(-1.0, 0.4), "COCO's tools: the labels hold no such objects"
+    assert not log(0.0, 1.6), "it has hardly learned"
+    assert not log(0.0, 1.2), "it has not learned much"
+    assert log(0.0, 0.4, 4)
+    assert not log(0.0, 0.4, 3), "too few evaluations"

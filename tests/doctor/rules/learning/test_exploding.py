@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from gputop.cli.doctor.logs import explain_logs
 
 
-def says(tmp_path: Path, loss: Callable[[int], float], number: int = 40) -> str | None:
+def says(tmp_path: Path, loss: Callable[[int], float], number: int = 40, name: str = "value_loss") -> str | None:
     log = tmp_path / "train.log"
     log.write_text(
         "".join(
-            f"it {at} value_loss {loss(at):.4g} policy_loss -0.01 mean_reward {at % 7 - 3:.2f}\n" for at in range(1, number + 1)
+            f'{{"step": {at}, "{name}": {loss(at):.4g}, "policy_loss": -0.01, "mean_reward": {at % 7 - 3:.2f}}}\n'
+            for at in range(1, number + 1)
         )
     )
     return next((item.title for item in explain_logs([str(log)])[0] if item.id == "J02"), None)
@@ -28,3 +31,14 @@ def test_with_the_returns_for_a_moment_or_few_values(tmp_path: Path) -> None:
     assert says(tmp_path, lambda at: 0.03 * at**2) is None
     assert says(tmp_path, lambda at: 1e6 if at > 38 else 0.03) is None
     assert says(tmp_path, lambda at: 0.03 * 8.0**at, 11) is None
+
+
+def test_one_that_comes_back_to_what_it_was(tmp_path: Path) -> None:
+    assert says(tmp_path, lambda at: 1e6 if at > 25 else 0.03) is not None
+    assert says(tmp_path, lambda at: 0.02 if at == 35 else 1e6 if at > 25 else 0.03) is None
+
+
+@pytest.mark.parametrize("name", ["loss_scale", "amp/scaler_of_loss", "val/value_loss"])
+def test_a_scale_or_the_loss_of_an_evaluation_is_none(name: str, tmp_path: Path) -> None:
+    assert says(tmp_path, lambda at: 2.0**at, name="value_loss") is not None
+    assert says(tmp_path, lambda at: 2.0**at, name=name) is None

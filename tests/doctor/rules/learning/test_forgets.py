@@ -41,10 +41,10 @@ def with_small_jumps(rank: int, step: int) -> float:
     return jumps()(rank, step) * (0.2 if step >= BEGINS and (step - BEGINS) // 20 % 3 == 1 else 1.0)
 
 
-def of_two_classes(to: float = 20.0, ways: tuple[int, ...] = (30, 10)) -> Loss:
+def of_two_classes(to: float = 20.0, ways: tuple[int, ...] = (30, 10), times: int = 100) -> Loss:
     """Jumps where one of two classes of different sizes begins, in each epoch."""
     starts = [BEGINS]
-    while len(starts) < 100:
+    while len(starts) < times:
         starts.append(starts[-1] + ways[len(starts) % len(ways)])
 
     def loss(rank: int, step: int) -> float:
@@ -96,6 +96,7 @@ def test_so_of_jumps_that_repeat_in_each_epoch_where_classes_of_different_sizes_
         (jumps(low=0.35 * FIRST), jumps(low=0.25 * FIRST)),
         (jumps(late=6), jumps(late=2)),
         (jumps(times=5), jumps(times=6)),  # before the first one, it has not learned enough
+        (of_two_classes(times=6), of_two_classes(times=7)),  # likewise
     ],
     ids=[
         "hardly above the first loss",
@@ -105,6 +106,7 @@ def test_so_of_jumps_that_repeat_in_each_epoch_where_classes_of_different_sizes_
         "not learned in between",
         "at uneven times",
         "few times",
+        "few times in turn",
     ],
 )
 def test_bounds(near: Loss, fault: Loss) -> None:

@@ -153,6 +153,15 @@ def test_a_trainer_whose_evaluations_guess_does_not_learn(classes: int, tmp_path
     assert finding.title == f"After 3 evaluations, the model does no better than a guess among {classes} classes"
 
 
+def test_a_test_at_the_end_adds_nothing(tmp_path: Path) -> None:
+    assert trainer_log(at(math.log(4), 0.25), tmp_path) is not None
+    log = tmp_path / "train.log"
+    log.write_text(log.read_text() + "{'test_loss': '1.386', 'test_accuracy': '0.251', 'epoch': '0.32'}\n")
+    found = next((item for item in explain_logs([str(log)])[0] if item.id == "J03"), None)
+    assert found is not None
+    assert found.title == "After 3 evaluations, the model does no better than a guess among 4 classes"
+
+
 def test_what_the_run_does_stands_before_a_remark_that_is_as_certain(tmp_path: Path) -> None:
     assert trainer_log(at(math.log(4), 0.25), tmp_path) is not None
     log = tmp_path / "train.log"

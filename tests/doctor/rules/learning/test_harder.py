@@ -104,6 +104,14 @@ def test_a_divergence_within_a_level_is_one(tmp_path: Path) -> None:
     assert said_of([line for item in course for line in shapes(*item)], tmp_path).get("J02") == "likely"
 
 
+@pytest.mark.parametrize(("each", "found"), [(1, "likely"), (2, "possible"), (12, "possible")])
+def test_what_counts_the_lines_is_no_stage(each: int, found: str, tmp_path: Path) -> None:
+    """The loss climbs in stairs, as where a task becomes harder; ``each``: how many lines have the same number."""
+    stairs = [0.2 + 1.1 * math.exp(-place / 12) for place in range(60)] + [0.2 * 1.6 ** (1 + at // 12) for at in range(96)]
+    lines = [line for at, loss in enumerate(stairs) for line in shapes(1 + at // each, 10 * at, loss)]
+    assert said_of(lines, tmp_path).get("J02") == found
+
+
 @pytest.mark.parametrize("numbers", [(1, 2), (0, 1)])
 def test_phases_that_take_turns_are_no_curriculum(numbers: tuple[int, int], tmp_path: Path) -> None:
     course = [(numbers[at % 2], step, loss) for at, (_, step, loss) in enumerate(of_a_divergence(0.05, 1))]

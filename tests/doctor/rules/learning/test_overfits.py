@@ -135,13 +135,17 @@ def test_losses_of_a_short_name_with_their_scores(tmp_path: Path) -> None:
 
 def test_an_error_that_is_never_again_as_low_as_at_first(tmp_path: Path) -> None:
     def log(
-        evaluated: Course, trained: Course = lambda at: 0.05 + 0.165 * 0.6**at, epochs: int = 30, more: str = ""
+        evaluated: Course,
+        trained: Course = lambda at: 0.05 + 0.165 * 0.6**at,
+        epochs: int = 30,
+        auc: Course | None = None,
+        error: str = "rmse",
     ) -> str | None:
         file = tmp_path / "train.log"
         file.write_text(
             "".join(
-                f"epoch {at:3d}: train rmse {trained(at):.4f}  val rmse {evaluated(at):.4f}"
-                f"{more.format(at=0.75 + at % 4 / 90)}  1.5 s\n"
+                f"epoch {at:3d}: train rmse {trained(at):.4f}  val {error} {evaluated(at):.4f}"
+                f"{'' if auc is None else f' val auc {auc(at):.4f}'}  1.5 s\n"
                 for at in range(epochs)
             )
         )
@@ -150,6 +154,8 @@ def test_an_error_that_is_never_again_as_low_as_at_first(tmp_path: Path) -> None
     stays: Course = lambda at: 0.396 + 0.02 * (at > 0) + at % 5 / 500  # noqa: E731
     assert log(stays) == "val_rmse has never fallen below its first value, 0.396, and is now 0.422"
     assert log(stays, epochs=14) is None
-    assert log(stays, more=" val auc {at}") is None, "a score tells more"
+    assert log(stays, auc=lambda at: 0.75 + at % 4 / 90) is None, "a score tells more"
+    assert log(stays, auc=lambda at: 0.79 - at / 900) is None, "a score tells more, also one that falls"
+    assert log(stays, error="mae") is None, "it is not what the training measures"
     assert log(lambda at: 0.396 - 0.001 * at) is None, "it falls"
     assert log(stays, lambda at: 0.15 + 0.4 * 0.6**at) is None, "it is not far above"
