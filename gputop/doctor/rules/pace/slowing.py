@@ -36,8 +36,8 @@ VALUES_MIN = 100
 VALUES_FEW = 40
 SLOWER_OF_FEW = 1.5
 """Fewer values, often means of many steps, are enough if each part is slower than the previous one, by this factor in all."""
-SLOWER_EACH_TIME = 2.0
-"""Still fewer are enough if each part is slower than the previous one, by this factor in all (our choice)."""
+SLOWER_OF_VERY_FEW = 2.0
+"""Still fewer are enough by this factor (our choice)."""
 MUCH_SLOWER = 3.0
 """From this factor on, a part or two may be out of order, as on a machine that others use."""
 ROWS_SAME = 1.15
@@ -273,8 +273,8 @@ E10 = Rule(
         "second stay the same",
         f"already over {SPAN_IF_CLEAR_S:.0f} or {SPAN_IF_MUCH_S:.0f} s of step times, if each eighth is slower than the "
         f"previous one, by {SLOWER_OF_FEW:g} or {MUCH_SLOWER:g} times in all",
-        f"the same from {VALUES_FEW} values, {2 * PARTS} if it is {MUCH_SLOWER:g} times, or by the times of an untracked run's "
-        f"losses over {SPAN_IF_CLEAR_S:.0f} s: "
+        f"the same from {VALUES_FEW} values, {2 * PARTS} if it is {SLOWER_OF_VERY_FEW:g} times, or by the times of an "
+        f"untracked run's losses over {SPAN_IF_CLEAR_S:.0f} s: "
         f"{SLOWER_OF_FEW:g} times, and all pairs if it is less than {MUCH_SLOWER:g} times",
         f"either is {TAKEN_TEXT}, if the run logs rewards, or if it has logged {2 * PARTS_FEW} losses or a few more and the "
         f"last part takes {MUCH_SLOWER:g} times as long as the first",
@@ -338,8 +338,7 @@ def _parts(metric: str, stretches: list[Stretch]) -> _Course | None:
             return None
     else:
         seconds = tuple(1.0 / mean for mean in means)
-        needed = SLOWER_EACH_TIME if _rising(seconds) == 1.0 else MUCH_SLOWER
-        if sum(item.count for item in kept) < VALUES_FEW and seconds[-1] < needed * seconds[0]:
+        if sum(item.count for item in kept) < VALUES_FEW and seconds[-1] < SLOWER_OF_VERY_FEW * seconds[0]:
             return None
     if not all(0.0 < value < math.inf for value in seconds):
         return None
