@@ -321,12 +321,18 @@ def test_nccl_s_own_warning_says_more_than_the_error_of_the_rank_that_torchrun_n
     warned = (
         "node11:51206:51443 [3] misc/ibvwrap.cc:115 NCCL WARN Call to ibv_reg_mr failed with error Cannot allocate memory\n"
     )
-    failed = traceback(
+    error = (
         "torch.distributed.DistBackendError: NCCL error, unhandled system error, NCCL version 2.20.5\n"
         "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error."
     )
+    failed = traceback(error)
     assert told(warned + failed).findings[0].id == "nccl_ib_memory"
     assert told(failed).findings[0].id == "G05"
+    warned, failed = f"[default3]:{warned}", traceback(error, "[default5]:") + torchrun_summary(5)
+    assert told(warned + failed).findings[0].id == "nccl_ib_memory"
+    assert told(failed + warned).findings[0].id == "G05", "what another rank says later is no reason"
+    full = traceback(OOM, "[default5]:") + torchrun_summary(5)
+    assert told(warned + full).findings[0].id == told(full).findings[0].id, "it has a reason of its own"
 
 
 def test_the_drivers_log_says_what_an_unknown_error_was() -> None:

@@ -70,6 +70,12 @@ def test_clean_takes_the_power_from_control_characters() -> None:
     assert clean("größe 日本") == "größe 日本"
 
 
+def test_clean_returns_a_text_as_it_is_if_nothing_is_wrong_with_it() -> None:
+    """Without a look at each character: a bar of tqdm has a hundred of them in each line of a log."""
+    for text in ("step 3 loss 0.5", " 45%|████▌     | 45/100 [00:10<00:12,  4.50it/s]", "größe · ━━━╸ 3 °C"):
+        assert clean(text) is text
+
+
 def test_ascii_line_keeps_the_width() -> None:
     shown = ascii_line(line("│ 65°C · ±2 … 日"))
     assert plain(shown) == "| 65 C - ~2 ~ ??"
