@@ -11,10 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from gputop.command_line import is_spawned
-from gputop.process import Ancestor, DeviceUse, Process
+from gputop.process import DEAD_STATES, Ancestor, DeviceUse, Process
 
-DEAD_STATES = ("X", "Z")
-"""Process states of a process that has ended, though the driver may still hold its memory."""
 WORKER_NAME = "pt_data_worker"
 """What torch calls the worker processes of a DataLoader."""
 GROUP_THREADS = ("pt_nccl_watchdg", "pt_gloo_runloop", "NCCL Service", "NCCL Progress", "NCCL RAS")

@@ -231,6 +231,8 @@ class Repeated:
 
 OUTPUT = "its output"
 """The source of the curve that a run prints."""
+DEAD_STATES = frozenset("ZXx")
+"""Zombie and dead: such a process has a PID and nothing else, though the driver may still hold its memory."""
 
 
 @dataclass(frozen=True, slots=True)

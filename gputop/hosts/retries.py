@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 
+from gputop.agent.live import BACKOFF_S
 from gputop.hosts.state import PERSON_STATES, HostState
 
-BACKOFF_S = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 60.0)
 JITTER = 0.25
 """The fraction by which a wait varies, so that hosts that were lost together do not reconnect together."""
 KNOWN_MOST_S = 5.0

@@ -18,6 +18,13 @@ NOT_NEEDED = (
     *("_demos", "adapters", "cli/across", "cli/launching", "cli/live", "cli/stored", "doctor/preflight"),
     *(
         "cli/doctor",
+        "doctor/diagnosis.py",
+        "doctor/evidence/data_waits.py",
+        "doctor/evidence/device_history.py",
+        "doctor/evidence/doings.py",
+        "doctor/evidence/stillness.py",
+        "doctor/evidence/straggling.py",
+        "doctor/evidence/windows.py",
         "doctor/logs/numbers",
         "doctor/logs/numbers/gpus",
         "doctor/logs/numbers/ranks",

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gputop.errors import NoGpuError, UsageError
+from gputop.process import DEAD_STATES
 from gputop.snapshot import Device, DeviceUse, HostSource, Problem
 from gputop.sources.base import Claim, Reading
 from gputop.sources.host import procfs
@@ -179,7 +180,7 @@ class VirtualSource:
         memory: dict[tuple[int, int], int | None] = {}
         for pid, of_pid in by_pid.items():
             facts = self._cache.look_up_if_readable(pid)
-            if facts is None or facts.stat.state in procfs.DEAD_STATES:
+            if facts is None or facts.stat.state in DEAD_STATES:
                 continue
             if of_pid[0].start_ticks not in (None, facts.stat.start_ticks):
                 continue

@@ -10,8 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from gputop.groups import DEAD_STATES
-from gputop.process import ProcessRun
+from gputop.process import DEAD_STATES, ProcessRun
 from gputop.snapshot import LogMatch, Run
 from gputop.sources.host import procfs
 from gputop.untracked.followed import FollowedRun

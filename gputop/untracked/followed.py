@@ -14,8 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gputop.groups import DEAD_STATES
-from gputop.process import ProcessRun, Repeated
+from gputop.process import DEAD_STATES, ProcessRun, Repeated
 from gputop.snapshot import LogMatch
 from gputop.sources.host import procfs
 from gputop.untracked.outputs import OutputFile, files_of, log_files

@@ -14,7 +14,6 @@ from typing import Any
 
 from gputop.command_line import is_spawned, is_tool, script_name, script_words
 from gputop.groups import (
-    DEAD_STATES,
     NUMBERS_BY_LAUNCHER,
     GroupKeys,
     ProcessViews,
@@ -23,7 +22,7 @@ from gputop.groups import (
     ray_daemon,
     unnumbered_ranks,
 )
-from gputop.process import Ancestor, Process, ProcessRank, ProcessRun
+from gputop.process import DEAD_STATES, Ancestor, Process, ProcessRank, ProcessRun
 from gputop.tracking.journal.command import KERNELS
 
 RAY = "ray"

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from gputop.command_line import is_spawned
 from gputop.groups import NUMBERS_BY_LAUNCHER, WORKER_NAME
+from gputop.process import DEAD_STATES
 from gputop.sources.host import procfs
 from gputop.tracking.journal import identity
 from gputop.where import outside
@@ -37,7 +38,7 @@ def unreported(telling: Mapping[int, int]) -> list[Unreported]:
     for pid in procfs.list_pids():
         with suppress(OSError):
             stat = procfs.read_stat(pid)
-            if stat is not None and stat.state not in procfs.DEAD_STATES and stat.comm != WORKER_NAME:
+            if stat is not None and stat.state not in DEAD_STATES and stat.comm != WORKER_NAME:
                 parents[pid] = stat.ppid
     above = {parents[pid] for pid in telling if parents.get(pid, 0) > 1}
     found = [Unreported(pid, None, "forked") for pid, parent in parents.items() if _is_forked(pid, parent, telling)]

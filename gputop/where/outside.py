@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from gputop.groups import WORKER_NAME
+from gputop.process import DEAD_STATES
 from gputop.sources.host import procfs, waits
 from gputop.sources.host.workers import read_children
 from gputop.whereabouts.records import PlaceState
@@ -41,7 +42,7 @@ def observe(pid: int) -> Outside | None:
         stat = procfs.read_stat(pid)
     except PermissionError:
         return None
-    if stat is None or stat.state in procfs.DEAD_STATES:
+    if stat is None or stat.state in DEAD_STATES:
         return None
     turns = None
     with suppress(PermissionError):
@@ -90,7 +91,7 @@ def _workers(pid: int, held: bool = False) -> str | None:
             stat = procfs.read_stat(child)
             if stat is not None and stat.comm == WORKER_NAME:
                 words = _worker(child, stat.state)
-                stuck = stuck or stat.state in (*procfs.DEAD_STATES, "T", "t")
+                stuck = stuck or stat.state in (*DEAD_STATES, "T", "t")
                 doing[words] += 1
                 pids.setdefault(words, child)
     if not doing or (held and not stuck):
@@ -107,7 +108,7 @@ def _workers(pid: int, held: bool = False) -> str | None:
 
 
 def _worker(pid: int, state: str) -> str:
-    if state in procfs.DEAD_STATES:
+    if state in DEAD_STATES:
         return "has died"
     known = {"T": "is stopped", "t": "is held by a tracer", "D": "waits for a disk", "R": "runs"}.get(state) or _doing(
         pid, state

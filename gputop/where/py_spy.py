@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from gputop.errors import UsageError
+from gputop.process import DEAD_STATES
 from gputop.sources.host import procfs
 from gputop.tracking.standing.stack import Frame, where
 from gputop.whereabouts.activities import is_library
@@ -86,7 +87,7 @@ def _let_go_on(pid: int, start_ticks: int) -> None:
 def _state(pid: int) -> tuple[int, str] | None:
     with suppress(OSError):
         stat = procfs.read_stat(pid)
-        return None if stat is None or stat.state in procfs.DEAD_STATES else (stat.start_ticks, stat.state)
+        return None if stat is None or stat.state in DEAD_STATES else (stat.start_ticks, stat.state)
     return None
 
 

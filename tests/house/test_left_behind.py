@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 
+from gputop.process import DEAD_STATES
 from gputop.sources.host import procfs
 from tests import REPOSITORY, left_behind
 from tests.real_processes import eventually
@@ -34,7 +35,7 @@ RUNNING = 6
 
 def is_alive(pid: int) -> bool:
     stat = procfs.read_stat(pid)
-    return stat is not None and stat.state not in procfs.DEAD_STATES
+    return stat is not None and stat.state not in DEAD_STATES
 
 
 def test_what_tests_have_started_ends_if_they_are_killed() -> None:

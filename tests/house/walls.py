@@ -116,7 +116,7 @@ _TABLE = {
         " sources/nvml tracking/gpus tracking/journal tracking/reader where"
     ),
     "hosts": "ground agent programs",
-    "hosts/prometheus": "ground hosts",
+    "hosts/prometheus": "ground agent hosts",
     "over_hosts": "ground hosts jobs recipes",
     "joined": "ground",
     "history": "ground",

@@ -16,8 +16,8 @@ from gputop.doctor.evidence.visible import devices_behind, mask_of, same_uuid
 from gputop.doctor.facts import model as model_facts
 from gputop.doctor.facts import stated
 from gputop.errors import reraise
-from gputop.groups import DEAD_STATES, GroupKeys, compute_uses, unnumbered_ranks
-from gputop.process import OUTPUT
+from gputop.groups import GroupKeys, compute_uses, unnumbered_ranks
+from gputop.process import DEAD_STATES, OUTPUT
 from gputop.snapshot import LIVE_STATES, Ancestor, Device, DeviceUse, Process, Rank, Run, Snapshot
 
 

@@ -66,7 +66,7 @@ class Clock:
 
 
 HOST = Clock("step_s", "phase/backward", {name: name for name in (DATA, FORWARD, OPTIMIZER)}, WINDOW_STEPS)
-GPU = Clock("cuda/step_s", "cuda/backward_s", {FORWARD: "cuda/forward_s", OPTIMIZER: "cuda/optimizer_s"}, 5)
+GPU = Clock(windows.DEVICE_STEP, "cuda/backward_s", {FORWARD: "cuda/forward_s", OPTIMIZER: "cuda/optimizer_s"}, 5)
 """Three windows of 5 are about as long as those on the host: two steps a second are timed."""
 
 

@@ -13,13 +13,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from gputop.agent.live import BACKOFF_S
 from gputop.errors import GputopError
 from gputop.hosts.following import Deliver, Links
 from gputop.hosts.names import HOSTS_MAX
 from gputop.hosts.prometheus import names
 from gputop.hosts.prometheus.client import Client, QueryError, Series, Server
 from gputop.hosts.prometheus.reading import HostReading, hosts_in, target_of
-from gputop.hosts.retries import BACKOFF_S, varied
+from gputop.hosts.retries import varied
 from gputop.hosts.state import Failure, HostStatus, unread
 from gputop.hosts.stream import Heard
 from gputop.snapshot import Host, Problem, Snapshot

@@ -11,8 +11,8 @@ import time
 from typing import TYPE_CHECKING
 
 from gputop.places import state_dir
-from gputop.process import WokenBy
-from gputop.sources.host import procfs, procfs_activity
+from gputop.process import DEAD_STATES, WokenBy
+from gputop.sources.host import procfs_activity
 from gputop.sources.host.process_cache import Facts, reread_after_s
 from gputop.sources.host.waits import (
     FILE_LOCK,
@@ -92,7 +92,7 @@ class Evidence:
 
         ``with_stack``: the Python stack, too. ``with_variables``: also what the code on it holds.
         """
-        if facts.stat.state in procfs.DEAD_STATES:
+        if facts.stat.state in DEAD_STATES:
             return
         if now_s >= self._waits_due_s:
             self._waits_due_s = now_s + spread * WAITS_S

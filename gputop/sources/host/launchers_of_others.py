@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import replace
 
-from gputop.process import WaitingLauncher
+from gputop.process import DEAD_STATES, WaitingLauncher
 from gputop.sources.host import procfs
 from gputop.sources.host.launchers import launcher_name
 from gputop.sources.host.process_cache import ProcessCache
@@ -38,7 +38,7 @@ class LaunchersOfOthers:
         waiting = []
         for launcher in self._found:
             facts = self._cache.look_up_if_readable(launcher.pid, now_s)
-            if facts is not None and facts.stat.state not in procfs.DEAD_STATES and is_waiting(facts):
+            if facts is not None and facts.stat.state not in DEAD_STATES and is_waiting(facts):
                 waiting.append(replace(launcher, started_at=time.time() - facts.age_s))
         return tuple(waiting)
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from gputop.places import state_dir
+from gputop.process import DEAD_STATES
 from gputop.snapshot import LaunchEnvironment
 from gputop.sources.host import procfs
 from gputop.sources.host.procfs import Stat
@@ -163,7 +164,7 @@ class ProcessCache:
 
     def environment(self, facts: Facts) -> LaunchEnvironment | None:
         """Return the environment at launch; read once, because it never changes."""
-        if not facts.environment_read and facts.stat.state not in procfs.DEAD_STATES:
+        if not facts.environment_read and facts.stat.state not in DEAD_STATES:
             values = facts.try_read(("environment",), procfs.read_environ)
             facts.environment = None if values is None else launch_environment(values)
             facts.environment_read = True
@@ -174,7 +175,7 @@ class ProcessCache:
 
         The same dlopen maps its CUDA part, so one more check after PyTorch first appears settles both.
         """
-        if now_s < facts.maps_due_s or facts.stat.state in procfs.DEAD_STATES:
+        if now_s < facts.maps_due_s or facts.stat.state in DEAD_STATES:
             return facts.torch_mapped
         before = facts.torch_mapped
         found = facts.try_read(("torch_mapped", "torch_cuda_mapped"), procfs.read_torch_maps)
@@ -192,7 +193,7 @@ class ProcessCache:
         found = []
         for pid in self._pythons:
             facts = self.look_up_if_readable(pid, now_s)
-            if facts is not None and facts.stat.state not in procfs.DEAD_STATES:
+            if facts is not None and facts.stat.state not in DEAD_STATES:
                 found.append(facts)
         return found
 

@@ -18,8 +18,6 @@ MIN_PERIOD_S = 0.1
 PAGE_BYTES: int = os.sysconf("SC_PAGE_SIZE")
 LINE_BYTES = 4096
 """More than any file of one line has."""
-DEAD_STATES = frozenset("ZXx")
-"""Zombie and dead: such a process has a PID and nothing else."""
 
 
 class Stat(NamedTuple):

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from gputop.errors import reraise
+from gputop.process import DEAD_STATES
 from gputop.snapshot import Ancestor, DeviceUse, Host, HostSource, Process, WaitingLauncher
 from gputop.sources.host import procfs
 from gputop.sources.host.evidence import Evidence
@@ -309,7 +310,7 @@ class HostReader:
 
     def _refresh_details(self, life: _Life, now_s: float, spread: float) -> None:
         facts = life.facts
-        dead = facts.stat.state in procfs.DEAD_STATES
+        dead = facts.stat.state in DEAD_STATES
         if now_s < life.details_due_s and life.ppid == facts.stat.ppid:
             return
         life.details_due_s = now_s + spread * reread_after_s(facts.age_s)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import NamedTuple
 
-from gputop.process import WokenBy
+from gputop.process import DEAD_STATES, WokenBy
 from gputop.sources.host import procfs
 
 _CALLS = {
@@ -269,7 +269,7 @@ def _children(pid: int, threads: Iterable[int]) -> list[int]:
 
 def _is_alive(pid: int) -> bool:
     stat = procfs.read_stat(pid) if pid > 0 else None
-    return pid < 0 or (stat is not None and stat.state not in procfs.DEAD_STATES)
+    return pid < 0 or (stat is not None and stat.state not in DEAD_STATES)
 
 
 def _is_locked(pid: int, thread: int, futex: int) -> bool:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from gputop.command_line import is_fork_server
 from gputop.groups import WORKER_NAME as NAME
+from gputop.process import DEAD_STATES
 from gputop.snapshot import Workers
 from gputop.sources.host import procfs
 from gputop.sources.host.process_cache import Facts, ProcessCache
@@ -43,7 +44,7 @@ class WorkerBook:
         """Update from the current processes; CPU shares cover the time since the previous call."""
         families: dict[int, dict[int, Facts]] = {}
         for facts in found:
-            if facts.stat.comm == NAME and facts.stat.state not in procfs.DEAD_STATES:
+            if facts.stat.comm == NAME and facts.stat.state not in DEAD_STATES:
                 families.setdefault(facts.stat.ppid, {})[facts.stat.pid] = facts
         for parent in [*families]:
             served = works_for(parent)

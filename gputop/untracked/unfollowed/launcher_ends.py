@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gputop.groups import DEAD_STATES
+from gputop.process import DEAD_STATES
 from gputop.snapshot import LogMatch
 from gputop.sources.host import procfs
 from gputop.untracked.outputs import OutputFile, output_files

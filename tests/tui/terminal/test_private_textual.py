@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import importlib
+import inspect
+import pkgutil
 import re
 import subprocess
 import sys
+import textwrap
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
@@ -21,9 +25,11 @@ from textual._styles_cache import StylesCache
 from textual.color import Color
 from textual.drivers.linux_driver import LinuxDriver
 from textual.geometry import Region, Spacing
+from textual.message_pump import MessagePump
 from textual.screen import Screen
 from textual.strip import Strip
 
+from gputop import tui
 from gputop.tui.terminal.private_textual import (
     CHECKS,
     can_restart,
@@ -358,3 +364,32 @@ def test_cells_of_a_style_go_together_and_styles_are_encoded_as_differences() ->
     assert "https://example.org" in shown
     colorless = Console(color_system=None)
     assert PartialUpdate([Piece(0, 0, [("x", Style.parse("bold"))])]).render_segments(colorless) == ("\x1b[1m\x1b[1;1Hx\x1b[0m")
+
+
+def own_names(cls: type) -> set[str]:
+    """Return the names that a class gives to its methods, and in them to attributes of its instances."""
+    names = set()
+    for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(cls)))):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and ast.unparse(node.value) == "self":
+            names.add(node.attr)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            names.add(node.name)
+    return {name for name in names if name.startswith("_") and not name.startswith("__")}
+
+
+def names_above(cls: type) -> set[str]:
+    """Return the private names that Textual's classes above a class have."""
+    return set().union(*(own_names(base) for base in cls.__mro__ if base.__module__.startswith("textual.")))
+
+
+def test_no_widget_or_screen_has_a_private_name_of_textual_by_accident() -> None:
+    """Such as ``_name``, which is behind a widget's ``name``."""
+    modules = [importlib.import_module(found.name) for found in pkgutil.walk_packages(tui.__path__, "gputop.tui.")]
+    classes = {
+        cls for module in modules for cls in vars(module).values() if isinstance(cls, type) and issubclass(cls, MessagePump)
+    }
+    ours = {cls for cls in classes if cls.__module__.startswith("gputop.")}
+    assert len(ours) > 50
+    probed = {name.rpartition(".")[2] for name in CHECKS}
+    wrong = {cls.__name__: taken for cls in ours if (taken := own_names(cls) & names_above(cls) - probed)}
+    assert not wrong

@@ -13,7 +13,8 @@ from gputop.doctor.findings.finding import Abstained, Fact, Finding, Severity
 from gputop.doctor.rules.support.outputs import foreign_memory, outputs_of, quoted
 from gputop.doctor.rules.support.rule import Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.shared import is_twin, runs_same_script
-from gputop.groups import DEAD_STATES, compute_uses
+from gputop.groups import compute_uses
+from gputop.process import DEAD_STATES
 from gputop.snapshot import Device, DeviceUse, LogMatch, Process, Snapshot
 from gputop.units import bytes_text
 

@@ -16,7 +16,7 @@ from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.outputs import Output, quoted
 from gputop.doctor.rules.support.rule import Suspicion
 from gputop.facts.standing import Stalled
-from gputop.groups import DEAD_STATES
+from gputop.process import DEAD_STATES
 from gputop.snapshot import LIVE_STATES, Rank, Run
 
 STILL_S = 5.0

@@ -10,7 +10,7 @@ from gputop.doctor.evidence import windows
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.rules.support import logged, tracked
-from gputop.process import ProcessRun
+from gputop.process import OUTPUT, ProcessRun
 
 VALUES_MIN = 8
 """So many different losses must be equal on all ranks. Each has three digits or more, so none is equal by chance; more of them
@@ -36,7 +36,7 @@ def printed_alike(evidence: Evidence, group: RankGroup) -> Alike | None:
         if repeated.times != size:
             return None
         text = f"each of the last {units.count(repeated.values)} losses is printed {repeated.times} times, as often as there "
-        return Alike(repeated.values, f"{text}are ranks", "its output")
+        return Alike(repeated.values, f"{text}are ranks", OUTPUT)
     ranks, name = logged.ranks_of(group), tracked.loss_of(logged.ranks_of(group))
     if name is None or len(ranks) != size:
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.facts.stated import facts_of
+from gputop.process import OUTPUT
 from gputop.snapshot import LIVE_STATES, Rank
 
 _PRINTED = "log"
@@ -24,7 +25,7 @@ def run_id(group: RankGroup) -> str | None:
 def source(group: RankGroup) -> str:
     """Return where the metrics come from, as the source of a fact."""
     if is_printed(group):
-        return "its output"
+        return OUTPUT
     return "journal" if group.run is not None else "its files"
 
 

@@ -221,7 +221,7 @@ class FastPath:
         several = self._several
         try:
             if several is not None:
-                taken = several.takes(tensor, sys._getframe(1).f_back)  # what called our wrapper
+                taken = several.takes(tensor, sys._getframe(1))  # our wrapper
             else:
                 read = values.value_of if self._dispatches() or self._functions() else values.plain_value_of
                 self.loss = read(self._torch, tensor)

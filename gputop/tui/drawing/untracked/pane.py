@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 
 from gputop import units
+from gputop.process import OUTPUT
 from gputop.snapshot import Device, ProcessRun
 from gputop.tui.drawing import run_numbers
 from gputop.tui.drawing.line import Drawing, Line, Span, clean, clip, joined, line, wrap
@@ -22,8 +23,6 @@ _GAP = Span("  ")
 NAMED = 2
 """Maximum number of a curve's files to name, and of folders of each."""
 NAME_CELLS = 24
-OUTPUT = "its output"
-"""``ProcessCurve.source`` of a run's output file: the file's name says enough."""
 
 
 def draw_process_runs(view: View, width: int, height: int) -> Drawing:

@@ -57,11 +57,11 @@ class HostPane(RuledPane):
         self.can_focus = False
         self._chart = LossChart()
         self._fleet: FleetView | None = None
-        self._name: str | None = None
+        self._shown: str | None = None
 
     def show_host(self, fleet: FleetView, name: str | None) -> None:
         """Draw this host; None: no host is under the cursor."""
-        self._fleet, self._name, self.ascii = fleet, name, fleet.settings.ascii
+        self._fleet, self._shown, self.ascii = fleet, name, fleet.settings.ascii
         if self.display and self.is_mounted and self.size:
             self._form()
             self.repaint()
@@ -71,7 +71,7 @@ class HostPane(RuledPane):
         self._form()
 
     def _form(self) -> None:
-        drawing = draw_host(self._fleet, self._name, self._chart, *self.inner_size)
+        drawing = draw_host(self._fleet, self._shown, self._chart, *self.inner_size)
         self.title, self.subtitle, self.footer = drawing.title, drawing.subtitle, drawing.footer
         self.take_lines(drawing.lines)
 
