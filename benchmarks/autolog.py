@@ -144,7 +144,7 @@ class Process:
         self._process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def take(self, steps: int) -> dict[str, Any]:
-        """Train for so many steps; return the time of each with the mode that it was measured in, and that of all."""
+        """Train for ``steps`` steps; return the time of each with the mode that it was measured in, and that of all."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(f"{steps}\n")

@@ -36,7 +36,7 @@ NEWER_RUNS = 21
 """More than the stream lists."""
 LIVE_POINTS = 1_000_000
 CHART_CELLS = 60
-"""So many cells with dots are a chart."""
+"""At least this many cells with dots are a chart."""
 WAIT_S = 120.0
 _SCHEDULED = 2
 """The kind of CPU clock in Linux's id of a process's clock (CPUCLOCK_SCHED)."""
@@ -117,7 +117,7 @@ def main() -> None:
             return process
 
         def store(name: str, runs: dict[str, int]) -> dict[str, str]:
-            """Store old runs with so many points, and newer ones; return the environment that shows them."""
+            """Store old runs with this many points, and newer ones; return the environment that shows them."""
             state = place / name
             state.mkdir(mode=0o700)
             environment = shared | {"GPUTOP_DIR": str(state)}

@@ -226,7 +226,7 @@ class Repeated:
 
     times: int
     values: int
-    """So many different values were each printed ``times`` times."""
+    """How many different values were each printed ``times`` times."""
 
 
 OUTPUT = "its output"

@@ -157,7 +157,7 @@ class Rank:
     """Wall clock of the last record of another step, in seconds since the epoch; None if it is unknown. It differs from
     ``last_log_at`` if the script logs on, on another thread, while no step ends."""
     restarted_at: float | None = None
-    """Wall clock at which the rank began anew under the id of its run, in seconds since the epoch; None if it did not. Its
+    """Wall clock at which the rank started again under the id of its run, in seconds since the epoch; None if it did not. Its
     metrics before that are those of an earlier attempt."""
 
     @property

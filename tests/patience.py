@@ -7,5 +7,5 @@ DEADLINE_S = 120.0
 
 
 def pause_s(took_s: float, at_least_s: float) -> float:
-    """Return the pause after a look that took so long: what is waited for needs the cores, too."""
+    """Return the pause after a look that took this long: what is waited for needs the cores, too."""
     return max(at_least_s, min(0.5, 3 * took_s))

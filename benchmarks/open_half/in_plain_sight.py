@@ -40,7 +40,7 @@ PROGRAMS: tuple[Program, ...] = (
     Program(_case("healthy-two-handlers"), with_torchrun("two_handlers"), 2),
     # Bagging, with a launcher that only starts the processes.
     Program(_case("healthy-bag-of-two"), with_torchrun("bag_of_two"), 2),
-    # ---- pauses every so many steps
+    # ---- pauses at a fixed number of steps
     # Many copies of the weights and both moments, flushed to the disk, every sixty steps.
     Program(_case("snapshots-with-optimizer", ("E07",), acceptable=("D01",)), with_python("snapshots_with_optimizer")),
     # One small checkpoint now and then.

@@ -39,7 +39,7 @@ LOGS: tuple[Case, ...] = (
     _case("mixture-density-stops-early", ("J01", "nan_loss")),
     # A file has one column more than the others.
     _case("pairs-of-two-annotation-rounds", (ANY,), "column|source_id|batch_07"),
-    # The hub refuses the requests of so many tasks.
+    # The hub refuses the requests of that many tasks.
     _case("64-tasks-ask-the-hub", (ANY,), "429|Too Many Requests|rate limit"),
     # Ray was not started on this node.
     _case("ppo-with-address-auto", (ANY,), "Ray instance|ray start|RAY_ADDRESS"),

@@ -33,7 +33,7 @@ screen on an overloaded machine takes hundreds of MiB and shows what is long pas
 WAITING_MAX = 64
 """At most this many snapshots of a recording wait for the screen: a few MiB, too."""
 LANDMARK_EVERY = 100
-"""A replay can begin again at each hundredth snapshot: replaying so many takes about 0.1 s."""
+"""A replay can begin again at each hundredth snapshot: replaying this many takes about 0.1 s."""
 LOOK_AGAIN_S = 1.0
 """How often a feed that waits for the screen checks whether it has been closed."""
 T = TypeVar("T")

@@ -140,7 +140,7 @@ def screen(options: argparse.Namespace) -> int:
 def _machines(
     options: argparse.Namespace, settings: Settings, setting: str | None, problems: list[Problem]
 ) -> tuple[Sequence[str], Watch | None, Settings] | None:
-    """Return the named hosts, the Prometheus server and the settings for so many.
+    """Return the named hosts, the Prometheus server and the settings for that many hosts.
 
     If a ``setting`` names them and they cannot be found, such as the nodes of a job that has ended, note that as a problem, and
     return None.

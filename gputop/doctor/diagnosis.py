@@ -40,7 +40,7 @@ LOST_KEPT_S = 120.0
 EPISODES_KEPT = 200
 """How many findings that have ended are remembered."""
 SETTLED_S = 8.0
-"""Once this much was observed, every rule judges, also those that judge rarely: with the start of the command, that makes ten
+"""After this observation time, every rule judges, even those that judge rarely: with the start of the command, that makes ten
 seconds, after which a healthy run is settled."""
 _JITTER_S = 0.25
 """Tolerance for snapshots that arrive a little early or late."""

@@ -110,7 +110,7 @@ class Graphs(Record):
     kept = vital(whole("Marked losses whose graphs exist."))
     first = whole("Step of the oldest of them.", null=True)
     last = whole("Step of the newest of them.", null=True)
-    released = whole("How often graphs were freed after they had been kept for longer: then the count begins anew.")
+    released = whole("How often graphs were freed after they had been kept for longer: then the count restarts.")
 
 
 class EvaluatedGraphs(Graphs):

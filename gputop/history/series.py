@@ -14,12 +14,12 @@ from gputop.history.buckets import Bucket, Buckets
 BUCKETS = 4096
 """At 1 Hz this is 68 minutes at full resolution, 2 h 16 min at 2 s, and so on."""
 TOGETHER = 128
-"""So many values become buckets together, unless someone asks for the buckets before: a snapshot has values of hundreds of
-series, few of which are drawn, and a few values at a time take several times as long. Until then, a value of a metric takes
-24 bytes, however few buckets there are; four times as many together would take 2 to 8% less time."""
+"""This many values become buckets together, unless someone asks for the buckets before: a snapshot has values of hundreds of
+series, few of which are drawn, and a few values at a time take several times as long. Until then, a value of a metric takes 24
+bytes, however few buckets there are; four times as many together would take 2 to 8% less time."""
 PIECE = 2048
-"""At most so many values are Python's numbers at a time: the memory of the past of a long run, which comes at once, would not
-go back to the system, because others lie in between."""
+"""At most this many values are Python numbers at a time: the past of a long run comes at once, and its memory would not go back
+to the system, because other objects lie in between."""
 X_MAX = 2.0**64
 """Larger than any step or time. Values beyond it, or at NaN, have no place on an axis."""
 

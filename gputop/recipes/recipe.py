@@ -99,7 +99,7 @@ class Recipe:
     """Replaces the visibility mask that selects the chosen devices."""
 
     def min_devices_on_each(self, nodes: int) -> int:
-        """Return how many devices each of so many machines must have at least, if they start the recipe as one run."""
+        """Return how many devices each of ``nodes`` machines must have at least, if they start the recipe as one run."""
         return self.min_devices if self.one_machine else -(-self.min_devices // nodes)
 
     def defaults(self) -> dict[str, object]:

@@ -17,7 +17,7 @@ class Settings:
     gpus: tuple[str, ...] = ()
     """Only these devices (indices or UUIDs); empty means all."""
     virtual: int | None = None
-    """So many virtual GPUs instead of real ones; 0: a number that suits this machine."""
+    """This many virtual GPUs instead of real ones; 0: a number that suits this machine."""
     nccl_ras: bool = True
     """Whether NCCL's RAS service may be asked about runs that seem to hang."""
     host: str | None = None

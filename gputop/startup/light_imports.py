@@ -20,7 +20,7 @@ _OF_THE_LIBRARY = {"inspect": (), "urllib.parse": ("quote_from_bytes",)}
 """Module -> those of its functions that are imported by name. ``dataclasses`` needs ``inspect`` only for classes without a
 docstring, ``pathlib`` needs to quote only in ``as_uri``."""
 _OF_CTYPES: dict[str, tuple[str, ...]] = {"shutil": (), "subprocess": (), "tempfile": ()}
-"""``ctypes.util``, which nvidia-ml-py imports, has other programs search for a library; the driver's has only one name."""
+"""``ctypes.util``, which nvidia-ml-py imports, starts other programs to find a library; the driver library has one name."""
 _OF_ASYNCIO = {"asyncio.sslproto": (), "ast": ("NodeVisitor",)}
 """``inspect``, which asyncio imports, needs ``ast`` for the source of classes and the signatures of C functions."""
 _OF_PSUTIL: dict[str, tuple[str, ...]] = {"base64": (), "datetime": (), "glob": (), "locale": ()}

@@ -51,8 +51,8 @@ LINES_TO_OPEN = 2
 LINES_TO_OPEN_WITH_TORCH = 10
 """Lines with a value before a run opens; with torch, automatic tracking usually opens one first, at its first step."""
 SELDOM_S = 60.0
-"""With torch, a line for each long epoch: from so long after the first sign on, as few lines open a run as at the exit. If the
-script has made an optimizer, they may be those of an evaluation before its first step."""
+"""With torch, a line for each long epoch: from this long after the first sign on, as few lines open a run as at the exit. If
+the script has made an optimizer, they may be those of an evaluation before its first step."""
 LINES_TO_OPEN_AT_EXIT = 3
 """This many are enough if the process ends and nothing else has opened a run."""
 LINE_CHARACTERS = 4000

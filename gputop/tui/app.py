@@ -54,7 +54,7 @@ INTERVALS_S = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 SETTINGS_PROBLEM_S = 15.0
 """For how long a problem with the settings file is shown at start."""
 LINES_PER_PROBLEM = 15
-"""For each problem with the settings that is shown, the screen has so many lines: a problem covers two or three."""
+"""A problem with the settings is shown for each of this many lines of the screen: it covers two or three."""
 
 
 class GputopApp(WatchingApp):

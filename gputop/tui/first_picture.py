@@ -114,10 +114,10 @@ class FirstPicture:
         app.driver_class = _on_screen(app.driver_class)
         app.hold(self._again)
 
-    def _again(self, columns: int, rows: int, anew: bool) -> str:
-        """Return what to write to show the picture with its age; ``anew``: whatever the terminal shows."""
+    def _again(self, columns: int, rows: int, whole: bool) -> str:
+        """Return what to write to show the picture with its age; ``whole``: all of it, whatever the terminal shows."""
         newest = self._feed.newest()
-        if anew:
+        if whole:
             self._known = None
         return self._frame(newest, columns, rows, time.time() - newest.time) if newest is not None else ""
 

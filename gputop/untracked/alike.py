@@ -13,11 +13,12 @@ from gputop.losses import loss_metric
 from gputop.process import Repeated
 
 OPEN_MAX = 16
-"""So many of the newest values may still be printed by a slower rank (our choice)."""
+"""A slower rank may still print this many of the newest values (our choice)."""
 KNOWN_MAX = 64
 KNOWN_MIN = 8
 SHARE = 0.9
-"""So many values are judged, and this share of them must be printed equally often: lines may be torn (our choice)."""
+"""At least this many values are judged, and this share of them must be printed equally often: lines may be torn (our
+choice)."""
 DIGITS_MIN = 3
 """A value with fewer digits, "0.5", is often printed again by chance."""
 

@@ -46,7 +46,7 @@ READ_ON_S = 30.0
 READ_ON_PAUSE_S = 0.1
 """The pause between two readings during that longer time."""
 SETTLED_S = 60.0
-"""A rank with a process group that no other has joined for so long is taken to be alone in it (our choice)."""
+"""A rank whose process group no other rank has joined for this long is taken to be alone in it (our choice)."""
 PANE_S = 5.0
 """How often a pane of tmux or screen is read: each reading starts a process or two."""
 

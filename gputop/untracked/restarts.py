@@ -1,6 +1,6 @@
-"""What ended the starts of a run that its launcher starts again and again: the same error each time is no accident.
+"""What ended each attempt of a run that its launcher restarts again and again: the same error each time is no accident.
 
-torchrun with ``--max-restarts`` begins anew after each failure. The ranks are alive most of the time, and never get further.
+torchrun with ``--max-restarts`` starts over after each failure. The ranks are alive most of the time, and never get further.
 """
 
 from __future__ import annotations

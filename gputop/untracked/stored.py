@@ -54,7 +54,7 @@ class PrintedValues:
         return _values(self._transcript.feed(data))
 
     def skip(self, number: int) -> None:
-        """Begin anew after bytes that were not read."""
+        """Start over after bytes that were not read."""
         self._transcript.skip()
         self._is_first = False
 

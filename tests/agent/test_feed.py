@@ -121,7 +121,7 @@ class Sends(threading.Thread):
 
 
 def sending(monkeypatch: pytest.MonkeyPatch, most_bytes: int = 3000) -> tuple[HostFeed, Sends]:
-    """The feed of a host that waits for its screen, which has so many bytes to process."""
+    """The feed of a host that waits for its screen, which has this many bytes to process."""
     monkeypatch.setattr(feed_module, "WAITING_BYTES_MAX", most_bytes)
     streams: list[Sends] = []
 

@@ -9,7 +9,7 @@ from tests import REPOSITORY
 GROUPS = ["Added", "Changed", "Deprecated", "Removed", "Fixed", "Security", "Performance"]
 """The groups of Keep a Changelog in its order, and ours."""
 SAME_BEGINNING = 60
-"""Two entries that share so many first characters are one entry in two versions."""
+"""Two entries whose first characters, this many, are equal are one entry in two versions."""
 
 
 def versions() -> dict[str, str]:

@@ -13,7 +13,7 @@ from tests.doctor.scenes.base import Scene, ids, play
 
 QUICK_STEP_S = 0.004
 TIMES = 64
-"""A step of the scene becomes so many."""
+"""A step of the scene becomes this many."""
 DENSE = ("step_s", "phase/data", "loss")
 WAITED_FOR = [row for row in pace.FAULTS if row[0] in ("F01", "F02", "F03", "F04", "F05")]
 

@@ -174,7 +174,7 @@ static void parse_line(struct scenario *scenario, char *line) {
     }
 }
 
-/* So many scenarios are kept for calls that have not ended yet; then the oldest one's memory is used again. */
+/* This many scenarios are kept for calls that have not ended yet; then the oldest one's memory is used again. */
 #define KEPT 8
 
 static struct scenario *empty_scenario(void) {

@@ -16,7 +16,7 @@ from textual._wait import wait_for_idle
 from textual.pilot import Pilot
 
 ROUNDS = 100
-"""A screen that something moves without end, such as a blinking cursor, is judged as it is after so many pauses."""
+"""A screen that something moves without end, such as a blinking cursor, is judged as it is after this many pauses."""
 SOON_S = 0.02
 """What a timer does within this time is waited for, as Textual waits at least this long."""
 

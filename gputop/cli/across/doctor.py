@@ -122,17 +122,17 @@ class _Watched:
         """Take what each host's doctor says about launchers that wait out, where ``rendezvous`` tells of them; return the
         findings among it.
         """
-        told: list[Finding] = []
+        reported: list[Finding] = []
         for host, outcome in self.outcomes.items():
 
-            def is_told(item: Finding | Undecided, host: str = host) -> bool:
+            def is_reported(item: Finding | Undecided, host: str = host) -> bool:
                 return any(one.tells_of(host, item.pids) for one in rendezvous)
 
-            told += filter(is_told, outcome.findings)
-            findings = tuple(item for item in outcome.findings if not is_told(item))
-            undecided = tuple(item for item in outcome.undecided if not is_told(item))
+            reported += filter(is_reported, outcome.findings)
+            findings = tuple(item for item in outcome.findings if not is_reported(item))
+            undecided = tuple(item for item in outcome.undecided if not is_reported(item))
             self.outcomes[host] = replace(outcome, findings=findings, undecided=undecided)
-        return told
+        return reported
 
     def _read(self, statuses: Sequence[HostStatus]) -> list[Seen]:
         """Return the newest reading of each host that was read."""

@@ -47,7 +47,7 @@ class Seen:
         return _lengths(look.function == function for look in self.looks)
 
     def times(self, activity: Activity) -> int:
-        """Return how often it began this anew, as far as was seen."""
+        """Return how often it began to do this, as far as was seen."""
         return len(self.lengths(activity))
 
     def mostly_at(self, *activities: Activity) -> tuple[Doing, int] | None:
@@ -224,10 +224,10 @@ class _Course:
 LASTING = 0.6
 """Of pauses that last as long as the time between two looks, about two thirds as many begin as look scattered (our choice)."""
 SEVERAL_STEPS, SEVERAL_TIMES = 2, 2
-"""So many steps, and so often, are seen between two stays at a line that is in none (our choice)."""
+"""This many steps, this often, are seen between two stays at a line outside any step (our choice)."""
 TRAINS_MIN = 3
 LOOKED_S = 10.0
-"""After so long without a look, the last one says nothing about now. With many processes, looks are rarer (our choice)."""
+"""After this long without a look, the last one says nothing about now. With many processes, looks are rarer (our choice)."""
 NEWEST = 10
 """A look at the computation must be among the newest eleven, or as many as in the longest break before (our choice): data may
 take most of the time."""

@@ -103,7 +103,7 @@ class ProcessPast:
         return track
 
     def _count_switches(self, track: _Track, count: int | None) -> None:
-        """Note how fast the switches grew. They are read every few seconds, so many snapshots show the same number."""
+        """Note how fast the switches grew. They are read every few seconds: several snapshots in a row show the same number."""
         before, span_s = track.switches, self._now - track.switched_at
         if count is None or before is None or count < before or span_s <= 0:
             track.interrupted = None
@@ -131,7 +131,8 @@ class ProcessPast:
         return self._now - (track.backward_at if track.backward_at is not None else track.first_seen)
 
     def backward_shares(self, process: Process, span_s: float, parts: int) -> tuple[float, ...] | None:
-        """Return which share of a core its backward threads used in each of so many equal parts of the last ``span_s`` seconds.
+        """Return which share of a core its backward threads used in each of ``parts`` equal parts of the last ``span_s``
+        seconds.
 
         None if it was not observed throughout. On a GPU, these threads launch the kernels of the backward pass.
         """

@@ -181,7 +181,7 @@ class Stillness:
         return tuple(track.bursts) if track is not None else ()
 
     def steady_per_s(self, process: Process, span_s: float, parts: int) -> tuple[float, float]:
-        """Return how many bytes per second a process writes, and reads by any call, in the slowest of so many equal parts.
+        """Return how many bytes per second a process writes, and reads by any call, in the slowest of ``parts`` equal parts.
 
         Both are 0 if it was not observed throughout the last ``span_s`` seconds.
         """
@@ -212,7 +212,7 @@ class Stillness:
         return Counter(doing for place, (at, doing) in enumerate(kept) if place >= first or at >= self._now - within_s)
 
     def seen_in_each(self, process: Process, doing: str, span_s: float, parts: int) -> bool:
-        """Return whether the main thread did something in each of so many equal parts of the last ``span_s`` seconds."""
+        """Return whether the main thread did something in each of ``parts`` equal parts of the last ``span_s`` seconds."""
         track = self._traffic.get((process.pid, process.started_at))
         kept = track.samples if track is not None else ()
         ages = {int((self._now - at) / span_s * parts) for at, what in kept if what == doing and at > self._now - span_s}

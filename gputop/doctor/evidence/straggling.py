@@ -41,8 +41,8 @@ WORK_RATIO_MIN = 1.15
 CONSTANT_SHARE = 0.8
 """From this share of the steps with a wait, one rank counts as the culprit."""
 FEW_WINDOW_STEPS, FIRST_STEPS, CONSTANT_SHARE_OF_FEW = 5, 3, 0.9
-"""Windows may be this short if all their steps take ``windows.FEW_SPAN_S`` together. The first steps of the run, in which much
-begins, do not count. Then one rank must be late more constantly, and the finding is only possible (our choice)."""
+"""Windows may be this short if all their steps take ``windows.FEW_SPAN_S`` together. The first steps of a run, when much starts
+up, do not count. Then one rank must be late more constantly, and the finding is only possible (our choice)."""
 TURNS_SHARE = 0.7
 """Up to this share no single rank is the culprit (with two ranks, chance gives one of them more than half)."""
 DATA, FORWARD, BACKWARD, OPTIMIZER = "phase/data", "phase/forward", "phase/backward", "phase/optimizer"

@@ -25,7 +25,7 @@ STEPS = 200
 STEPS_MIN = 20
 """How many of the newest steps the statistics use, and how many they need (our choice)."""
 FEW_STEPS, FEW_SPAN_S = 10, 20.0
-"""So few steps are enough if they take this long together (our choice): large models, and crowded machines."""
+"""This few steps are enough if together they take this long (our choice): large models, and crowded machines."""
 PAUSES = ("phase/evaluation", "checkpoint_s")
 """Metrics of what a loop does between steps."""
 DEVICE_STEP = "cuda/step_s"

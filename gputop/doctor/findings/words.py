@@ -42,7 +42,7 @@ def processes(pids: Sequence[int]) -> str:
 
 
 def agree(number: int, one: str, several: str) -> str:
-    """Return the verb or pronoun that agrees with so many."""
+    """Return the verb or pronoun that agrees with ``number``."""
     return one if number == 1 else several
 
 

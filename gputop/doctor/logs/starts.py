@@ -21,10 +21,10 @@ TRIGGERS = (
     ),
 )
 SAME_RUN_LINES = 40
-"""No more lines than this follow what a run says last before it stands: the launcher's, and what a person adds (our choice)."""
+"""At most this many lines follow a run's last words before it hangs: the launcher's, and what a user adds (our choice)."""
 TRIES_MIN = 6
-"""A rank that starts before the others fails to connect, or says that it waits for them, some times within a few seconds (our
-choice)."""
+"""A rank that starts before the others fails to connect, or says that it waits for them, several times within a few seconds
+(our choice)."""
 _MEETS = re.compile(r"NCCL INFO Bootstrap ?: Using (?P<interface>[\w.-]{1,40}):(?P<address>[\d.]{7,15})")
 _BRIDGE = re.compile(r"(?:docker|virbr|lxcbr|lxdbr|podman|cni)\d{1,3}$|br-[0-9a-f]{12}$")
 """Interfaces to containers and virtual machines, with an address that other hosts give to a bridge of their own."""

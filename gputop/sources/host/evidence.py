@@ -41,7 +41,7 @@ CALLS_UNIT_BYTES = 2**24
 """Bytes from read calls are rounded down to a multiple of this: the record of a process that reads little stays the same."""
 _WOKEN_BY = {"lock": read_woken_by, "child": read_child_woken_by}
 REST_TICKS = 2
-"""A process at rest uses at most this much of the CPU between two readings, 1% of a core: a wait with a time limit begins anew
+"""A process at rest uses at most this much of the CPU between two readings, 1% of a core: a wait with a time limit starts over
 again and again."""
 MAX_FILES = 16
 """Maximum number of files that a process is reported to write."""

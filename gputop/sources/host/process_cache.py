@@ -82,7 +82,7 @@ class Facts:
 class StatFiles:
     """Reads stat lines from files that it holds open: finding a file in /proc takes as long as reading it (0.006 ms).
 
-    A file stays with its process: once that has ended, the PID may be another's, and its file is opened anew.
+    A file stays with its process: once that has ended, the PID may be another's, and its file is opened again.
     """
 
     def __init__(self) -> None:

@@ -32,9 +32,9 @@ TRAINING_AGE_S = 5.0
 TRAINING_LINGER_S = 30.0
 TRAINING_LINGER_MAX_S = 600.0
 """How long such a process stays listed after it was last this busy: an evaluation, an upload or a hang is not the end. At least
-the first, and as long as it was this busy, up to the second. Longer if it waits for a process that waits for it."""
+the first value; longer if it was busy longer, up to the second. Longer still if it waits for a process that waits for it."""
 YOUNG_MAX = 8
-"""At most so many processes that have just started, the newest ones, are examined in one search (our choice)."""
+"""At most this many processes that have just started, the newest ones, are examined in one search (our choice)."""
 STOPPED_STATE = "T"
 """A signal has stopped the process: it counts as training if it used the CPU for ``TRAINING_AGE_S``."""
 

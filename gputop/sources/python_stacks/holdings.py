@@ -109,7 +109,7 @@ class Updated(NamedTuple):
 
     parts: tuple[int, ...]
     """Where DDP, its reducer and the optimizer are, and how many groups of parameters that has: the same as long as nothing is
-    wrapped anew, and no parameter is added."""
+    wrapped again, and no parameter is added."""
     tensors: int
 
 

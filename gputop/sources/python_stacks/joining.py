@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection
 
 FIRST_AGAIN_S, AGAIN_FACTOR = 5.0, 2.0
-"""After so long the stacks of the same processes are read again, and each time this factor later (our choice): a pool of
+"""The stacks of the same processes are read again after this long, and each time this factor later (our choice): a pool of
 processes may live for days."""
 _MODULE = re.compile(r"/torch/distributed/(distributed_c10d|rendezvous)\.py$")
 _FUNCTION = "init_process_group"

@@ -95,7 +95,7 @@ _RELEASE_CANDIDATE = 0xC0
 def layout(minor: int, runtime: Callable[[int], bytes]) -> Layout | None:
     """Return the layout of Python 3.``minor``; None if it is not known.
 
-    ``runtime`` returns so many first bytes of ``_PyRuntime``.
+    ``runtime`` returns the first bytes of ``_PyRuntime``, as many as it is asked for.
     """
     return _described(minor, runtime(OFFSETS_BYTES)) if minor in _DESCRIBED else _KNOWN.get(minor)
 

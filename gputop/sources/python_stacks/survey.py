@@ -15,7 +15,8 @@ from gputop.whereabouts.records import BACKWARD_MIN, FORWARD_MIN, Activity, Call
 LOOK_S = 20.0
 """How often variables are looked at: it takes 20 times as long as a look at the stack (2 to 3 ms; the first 10 ms more)."""
 FAILED_MAX = 5
-"""So often it is tried again with the next look, because a stack often changes while it is read (our choice)."""
+"""How often a failed look at variables is retried with the next look at the stack, which often changes while it is read (our
+choice)."""
 _WRAPPERS = re.compile(
     r"/torch/nn/parallel/|/torch/distributed/(fsdp|_composable|pipelining|tensor)/|/torch/_dynamo/"
     rf"|/({'|'.join(EXCHANGE_GRADIENTS)})/"
@@ -71,7 +72,7 @@ class Survey:
         """Note how many tensors the optimizer updates, and had updated when it was first seen, with the same DDP around."""
         now = self._reader.read_updated()
         if now is not None and self._updated is not None and now.tensors > self._updated[1]:
-            # It may have been wrapped anew since its variables were looked at.
+            # It may have been wrapped again since its variables were looked at.
             now = self._reader.read_updated() if self._reader.read_holdings(_is_own) is not None else None
         if now is None:
             return

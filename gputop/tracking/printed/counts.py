@@ -46,7 +46,7 @@ _SHORT_EPOCH = re.compile(
     r"(?<![\w/])ep\s?[:=#]?\s{0,3}(\d{1,9})(?:\s?/\s?(\d{1,9}))?(?=[\s|,:\]]{1,4}(?:it|iter|step|batch)[\s:=]{0,3}\[?\s{0,9}\d{1,12}\s?/)",
     re.IGNORECASE,
 )
-"""Only before the batch of so many: "ep 3" may be an episode."""
+"""Only before a count of batches, as in "ep 3 | batch 5/100": "ep 3" alone may be an episode."""
 BAR = re.compile(
     r"(?:(?:\|\s{0,20}|^\s{0,20})(?=\d{1,15}/\d{1,15}\s{0,20}(?:\[\d{1,9}:|[━\[=]))|[━╸╺]\s{1,3}(?=\d{1,15}/\d{1,15}\s{1,3}[\d-]))"
     r"(\d{1,15})/(\d{1,15})"

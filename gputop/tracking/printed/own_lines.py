@@ -16,9 +16,9 @@ from gputop.tracking.printed.counts import counts
 from gputop.tracking.printed.names import Printed, is_evaluation, is_measured
 
 LINES_MIN = 4
-"""So many lines of one form that count in order are the script's own; at exactly even distances, always (our choice)."""
+"""This many lines of one form that count in order are the script's own; at exactly even distances, always (our choice)."""
 OTHERS_MIN = 12
-"""So many must count in order next to those: a few invented numbers do so by chance (our choice)."""
+"""Next to those, this many must count in order: a few invented numbers do so by chance (our choice)."""
 ORDERLY = 0.85
 """This share of all counts is in order: ranks that print in turn are out of order now and then (our choice)."""
 NEAR = 0.02
@@ -55,10 +55,11 @@ class _Form:
         self._gaps = self._orderly = 0
         self._rises = False
         self._begins = 1
-        """How often a count may be lower than all before it: output may be found within an epoch, which then begins anew."""
+        """How often a count may be lower than all before it: output may be found in the middle of an epoch, and the next one
+        counts from the start."""
 
     def count(self, value: float, lines_min: int) -> None:
-        """Take in the count of the next line; ``lines_min``: so many in order are the script's own."""
+        """Take in the count of the next line; ``lines_min``: how many lines in order are the script's own."""
         if self._recent:
             self._gaps += 1
             self._rises = self._rises or value > self._recent[-1]

@@ -99,7 +99,7 @@ _GOES_ON = re.compile(
 )
 """What follows a time that was not read to its end."""
 OF_DAY = 6
-"""So many hours at the end of an epoch's line are a time of day (our choice)."""
+"""This many hours at the end of an epoch's line are a time of day (our choice)."""
 _UNITS = {"m": 60.0, "h": 3600.0, "s": 1.0, "ms": 1e-3}
 _ANY = re.compile(r"(?i)data|wait|/ ?s|s(?:ec)?/|ps\b|per.?s|\bdt\b|time|runtime|took|duration| in \d|ms")
 TRAINING_S, EPOCH_S, EVALUATION_S = "training_s", "epoch_s", "evaluation_s"

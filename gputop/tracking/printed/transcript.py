@@ -30,7 +30,7 @@ _OF_A_SUMMARY = "train_runtime"
 NEARLY = 0.75
 """A line this far through an epoch may be the last one of it: scripts print every some batches (our choice)."""
 _GAP_MIN = 10
-"""Lines of the Trainer are so many steps apart, or more: with fewer, tqdm may only have skipped a drawing (our choice)."""
+"""Lines of the Trainer are at least this many steps apart: with fewer, tqdm may only have skipped a drawing (our choice)."""
 _STEP_MAX = 1 << 53
 _EPOCH_MAX = 1 << 31
 """Larger numbers are no steps or epochs: a float no longer holds every step beyond 2**53."""

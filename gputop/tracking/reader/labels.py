@@ -49,7 +49,7 @@ def read(directory: Path) -> Labels:
     """Return the labels in a run's directory; none if there is no file.
 
     Raises:
-        UnreadableError: they cannot be read; whoever wrote them anew would lose them.
+        UnreadableError: they cannot be read; writing them again would lose them.
     """
     path = directory / FILE
     try:

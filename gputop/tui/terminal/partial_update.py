@@ -23,7 +23,7 @@ from textual.strip import Strip
 Cells = Sequence[tuple[str, Style]]
 _PLAIN = Style.null()
 COMPARED_STYLES = 16
-"""Of more styles than these, the next one is not chosen by its bytes: that takes the square of their number."""
+"""With more styles than this, the cheapest next one is not searched for: that takes the square of their number."""
 ERASED_CELLS = 12
 """This many blanks are erased rather than sent: that takes 5 bytes, and as many to skip them."""
 _BLANKS = re.compile(f"( {{{ERASED_CELLS},}})")
@@ -232,18 +232,18 @@ def cut_pieces(update: ChopsUpdate) -> list[Piece]:
 def _change(now: Style | None, wanted: Style, system: ColorSystem) -> str:
     """Return the sequence that changes one style (None: unknown) into another; "" if they look the same."""
     codes = Strip.render_ansi(wanted, system)
-    anew = f"\x1b[0;{codes}m" if codes else "\x1b[0m"
+    whole = f"\x1b[0;{codes}m" if codes else "\x1b[0m"
     if now is None:
-        return anew
+        return whole
     before, after = _attributes(now), _attributes(wanted)
     weight: tuple[str, ...] = ()
     if before != after:
         if before[2:] != after[2:] or now.dim or wanted.dim:
-            return anew  # a terminal cannot switch off bold alone and keep dim: SGR 22 ends both
+            return whole  # a terminal cannot switch off bold alone and keep dim: SGR 22 ends both
         weight = ("1",) if wanted.bold else ("22",)
     colors = (*_color_change(now.color, wanted.color, system, True), *_color_change(now.bgcolor, wanted.bgcolor, system, False))
     changes = ";".join((*weight, *colors))
-    return min(anew, f"\x1b[{changes}m", key=len) if changes else ""
+    return min(whole, f"\x1b[{changes}m", key=len) if changes else ""
 
 
 def _attributes(style: Style) -> tuple[bool, ...]:

@@ -81,7 +81,7 @@ class ShownCells:
     def send(self, rows: dict[int, Row], update: PartialUpdate, console: Console) -> str:
         """Return what to write for an update, and record these rows as shown.
 
-        The terminal keeps its style until the next update. The cursor's place is said anew: typed echoes move it.
+        The terminal keeps its style until the next update. The cursor's place is sent again: typed echoes move it.
         """
         for y, row in rows.items():
             if y < len(self._rows):

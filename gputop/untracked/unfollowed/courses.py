@@ -13,7 +13,7 @@ from gputop.untracked.outputs import OutputFile
 from gputop.untracked.run_curves import RunCurves
 
 COURSES_MAX = 12
-"""At most so many metrics of a rank are kept: each snapshot holds them."""
+"""At most this many metrics of a rank are kept: each snapshot holds them."""
 TURN_S = 0.5
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 READ_S = 2.0
 """How often the output is read."""
 RUNS_MAX = 8
-"""The output of at most so many runs is read, of the newest ones."""
+"""The output of at most this many runs is read: the newest ones."""
 LAST_WORDS_S = 10.0
 """How long to read on after a run has ended without a word: its shell and its launcher report on it."""
 RECENT_S = 600.0

@@ -23,7 +23,7 @@ from gputop.untracked.outputs import OutputFile, output_files
 RECENT_S = 600.0
 """How long the end of a launcher is explained, as that of a run (``untracked/curves.py``)."""
 ENDED_MAX = 8
-"""So many are explained: those that ended last."""
+"""This many are explained: those that ended last."""
 READ_S = 10.0
 """The output of a launcher that has ended is read for at most this long."""
 

@@ -75,7 +75,7 @@ def test_looks_count_once_for_some_minutes_and_from_the_first_computation() -> N
 
 
 def course(*activities: Activity, apart_s: int = 1) -> tuple[Doings, Process]:
-    """Looks at one process, so many seconds apart, each activity at a line of its own."""
+    """Looks at one process, this many seconds apart, each activity at its own line."""
     doings, process = Doings(), Process(pid=7, started_at=5.0)
     for number, activity in enumerate(activities):
         doing = Doing(activity, f"train.py:{len(activity)}", "fit")

@@ -16,7 +16,7 @@ from typing import Any
 
 _PARSER: Any = importlib.import_module("re._parser" if sys.version_info >= (3, 11) else "sre_parse")
 BOUNDED = 400
-"""A repeat of at most this many characters costs a search no more than so many times the line's length."""
+"""A repeat of at most this many characters costs a search at most this many times the line's length."""
 _MANY_PATHS, _MOST_PATHS = 256, 4096
 _ALL = frozenset(map(chr, range(128))) | {"é"}
 """One letter stands for all characters outside of ASCII."""

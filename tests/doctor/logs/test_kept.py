@@ -19,7 +19,7 @@ class Counted(Observation):
 
 
 def looks(number: int) -> int:
-    """How many looks it takes to note so many tracebacks, and to settle each of them."""
+    """How many looks it takes to note this many tracebacks, and to settle each of them."""
     kept, Counted.looks = Kept(), 0
     for block in range(1, number + 1):
         kept.add(Counted("ValueError", "log", block, None, at=block, block=block))

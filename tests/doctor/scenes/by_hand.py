@@ -25,7 +25,7 @@ def by_hand(
     largest: int | None = None,
     own: Callable[[int], Mapping[str, Any]] | None = None,
 ) -> Scene:
-    """Ranks with so many calls in each step, and ``in_all`` of the whole run. ``losses`` "last": only the last rank has one.
+    """Ranks with this many calls in each step, and ``in_all`` of the whole run. ``losses`` "last": only the last rank has one.
 
     ``largest``: elements of the largest tensor passed on; the largest parameter has 262,144. ``own``: more facts of each rank.
     """

@@ -373,7 +373,7 @@ def idle_server(second: int) -> Snapshot:
 
 
 def met_over_gloo(worked_s: int, *, rank_0_cpu_percent: float = 1.0, backward_s: float = 0.0) -> Scene:
-    """Four young ranks that are connected to one another, work for so long, and rest; rank 0 may go on."""
+    """Four young ranks that are connected to one another, work for this long, and rest; rank 0 may go on."""
     base = young()
 
     def scene(second: int) -> Snapshot:

@@ -37,7 +37,7 @@ def outside(
     printed: bool = True,
     percent: Callable[[int, int], float] | None = None,
 ) -> Scene:
-    """A run on virtual GPUs, one rank for each of ``doings``; it prints a loss ``every`` so many seconds, until ``stops``.
+    """A run on virtual GPUs, one rank for each of ``doings``; it prints a loss every ``every`` seconds, until ``stops``.
 
     ``percent``: the CPU use of a rank at a second; else 90 while its main thread runs, and 20 while it works in turns.
     """
@@ -185,7 +185,7 @@ waits_for_files = outside(
 
 
 def seen_at(*looks: Callable[[int], Doing]) -> Scene:
-    """Return a run of so many ranks, each of which is seen in turn at what its ``looks`` return for the second."""
+    """Return a run of this many ranks, each of which is seen in turn at what its ``looks`` return for the second."""
     base = outside(*[always("runs")] * len(looks))
 
     def scene(second: int) -> Snapshot:
@@ -254,7 +254,7 @@ def writing(
     stops: int | None = None,
     files: tuple[str, ...] = ("/scratch/run/last.ckpt",),
 ) -> Scene:
-    """One process that writes and reads so many bytes a second; ``files`` are open to be written."""
+    """One process that writes and reads this many bytes a second; ``files`` are open to be written."""
     base = outside(doing, every=every, stops=stops)
 
     def scene(second: int) -> Snapshot:
@@ -283,7 +283,7 @@ UNTROUBLED_BY_FILES: Mapping[str, Scene] = {
 def with_transfers(
     doing: Doing, read: int = 0, written: int = 0, disk: int = 0, every: int = 1, main: float = 95.0, **changes: Any
 ) -> Scene:
-    """One process whose calls read, and which writes and reads from disks, so many bytes a second.
+    """One process whose calls read, and which writes and reads from disks, this many bytes a second.
 
     ``main``: how much of a core its main thread uses, in percent.
     """
@@ -331,7 +331,7 @@ WRITES_LITTLE: Mapping[str, Scene] = {
 
 
 def in_rounds(trains_s: int, pauses_s: int, evaluated: str = "val_loss", every: int = 1) -> Scene:
-    """One process that prints a loss ``every`` so many seconds while it trains, then nothing, and then another value."""
+    """One process that prints a loss every ``every`` seconds while it trains, then nothing, and then another value."""
     base = outside(always("runs"), metrics={"loss": 1.0, evaluated: 0.9})
 
     def scene(second: int) -> Snapshot:

@@ -52,7 +52,7 @@ def slow_gpu(second):
 
 
 def interrupted(scene, second, per_s, number):
-    """The main thread of this rank has been stopped so often by now; its value is read every five seconds."""
+    """The main thread of this rank has been stopped this often by now; its value is read every five seconds."""
     processes = tuple(
         replace(p, involuntary_switches=round((per_s if p.rank == number else 2) * (second // 5 * 5))) for p in scene.processes
     )

@@ -454,7 +454,7 @@ def test_one_look_reads_only_so_often() -> None:
         with pytest.raises(TornError):
             memory.word(place)
     with memory:
-        assert memory.word(place), "the next look begins anew"
+        assert memory.word(place), "the next look starts over"
 
 
 class Kept(StackReader):

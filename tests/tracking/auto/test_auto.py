@@ -603,7 +603,7 @@ def test_processes_that_torch_spawns_are_ranks_of_one_run_with_the_user_s_comman
 def test_what_a_signal_handler_raises_reaches_the_script_wherever_tracking_is(home: Home) -> None:
     done = finish(home, (*RUN, sys.executable, "timeouts.py"))
     assert (done.returncode, done.stdout) == (0, "True 0\n"), done.stderr
-    assert int(done.stderr) > 50, "it was raised in so many lines of gputop"
+    assert int(done.stderr) > 50, "it was raised in this many lines of gputop"
 
 
 def test_a_wrapper_is_pickled_and_called_like_the_original_function(home: Home) -> None:

@@ -16,7 +16,7 @@ _ENDS = frozenset(
         "pin_thread",
     }
 )
-"""How a process or a thread ended, seen by others: an exception before it, after which nothing continued, comes first."""
+"""How a process or a thread ended, as others report it: an exception before it, after which nothing continued, comes first."""
 _SIGNALS = frozenset({"killed", "sigkill", "slurm_cancelled", "srun_killed", "stopped"})
 _STOPS = _SIGNALS - {"sigkill"}
 """How a run ends that was asked to stop. A launcher that reports SIGKILL of one rank ends by itself."""

@@ -13,7 +13,7 @@ from gputop.doctor.logs.observation import Observation
 SURVIVED_MIN, SURVIVED_PROGRESS = 2, 2
 """A text that has occurred this often, each time with this many lines of progress after it, does not end a run (our choice)."""
 ANNOUNCED_MIN = 3
-"""So many tracebacks with the same announcement are a script's reports of what it leaves out (our choice)."""
+"""This many tracebacks with the same announcement are a script's reports of what it leaves out (our choice)."""
 BUFFERED_BYTES = 256 * 1024
 """A script that fails writes less than this afterwards: Python holds back 8 KiB, from 3.14 on 128 KiB (io.DEFAULT_BUFFER_SIZE),
 and 8 KiB of text before that."""

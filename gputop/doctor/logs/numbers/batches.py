@@ -13,7 +13,7 @@ from gputop.doctor.logs.numbers.texts import SAME_ORDER
 LABELS_MIN, SAME_SHARE = 8, 0.9
 """At least this many batches print their labels, and at least this share of them holds one class alone (our choice)."""
 CHANGES_MIN = 4
-"""The class has changed so many times: a task, or a group of samples, may hold one alone (our choice)."""
+"""The class has changed this many times: a task, or a group of samples, may hold only one (our choice)."""
 TURNS_SHARE = 0.25
 """Two classes do not take turns more often than in this share of the batches (our choice)."""
 EPOCHS_MIN, IDS_MIN = 3, 4

@@ -10,7 +10,7 @@ from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.logs.numbers.line import Line
 
 PROCESSES_MIN, CORES_MAX = 3, 2
-"""A finding needs at least so many processes, on at most so many cores (our choice)."""
+"""A finding needs at least this many processes, on at most this many cores (our choice)."""
 LISTS_MAX = 1024
 _LIST = re.compile(r"\bpid (\d{1,9})'s (?:current |new )?affinity list: ([\d,-]{1,200})\s*$")
 

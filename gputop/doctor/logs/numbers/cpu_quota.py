@@ -11,9 +11,9 @@ from gputop.doctor.logs.numbers.line import Line
 LINES_MIN = 3
 """At least this many lines print the counters (our choice)."""
 BETWEEN_MIN = 100
-"""So many periods, ten seconds, are between the first and the last (our choice)."""
+"""At least this many periods, ten seconds, are between the first and the last (our choice)."""
 PERIODS_MIN = 3000
-"""Counters that are printed once are enough after so many periods, five minutes (our choice)."""
+"""Counters that are printed once are enough after this many periods, five minutes (our choice)."""
 POSSIBLE, LIKELY = 0.25, 0.5
 """The share of the periods in which the quota stopped the container (our choice)."""
 _PERIODS, _THROTTLED = re.compile(r"\bnr_periods[\"' :=]{1,4}(\d{1,15})"), re.compile(r"\bnr_throttled[\"' :=]{1,4}(\d{1,15})")

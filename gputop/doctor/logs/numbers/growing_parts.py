@@ -18,7 +18,7 @@ VALUES_MIN = 12
 GROWN = 2.0
 """The last quarter of them takes at least this many times the first (our choice)."""
 SURE_GROWN = 3.0
-"""So many times for a likely finding, unless the part plays: episodes become longer as an agent learns (our choice)."""
+"""This many times for a likely finding, unless the part plays: episodes become longer as an agent learns (our choice)."""
 EVENLY = 0.15
 """Each quarter adds this share of the growth: what was slow once, or only at first, is something else (our choice)."""
 STAYS = 1.3

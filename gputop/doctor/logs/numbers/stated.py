@@ -13,7 +13,8 @@ from gputop.doctor.logs.numbers.texts import SAME_ORDER
 LINES_MIN = 3
 """At least this many lines state it (our choice)."""
 EVAL_TIMES = 10
-"""So many times as many modules are in evaluation mode as in training mode: hardly more than the metrics train (our choice)."""
+"""There are this many times as many modules in evaluation mode as in training mode: little but the metrics trains (our
+choice)."""
 _SUMMARY = re.compile(
     r"^\s{0,20}(\d{1,9}(?:\.\d{1,9})?(?: [KMBT])?)\s{1,20}(Modules in (?:train|eval) mode|Non-trainable params)\s*$"
 )

@@ -27,7 +27,7 @@ _MEASURED = re.compile(
     r"(?i)loss|(?<![a-z])(?:ppl|perplexity|nll|kld?|ce|ctc|mse|mae|\w{1,10}_l[12]|psnr|acc|accuracy|reward|return|sdr|dice)(?![a-z])\W{1,4}-?\d"
 )
 MEANS_MIN = 2
-"""So many reports are enough if each is the mean of many steps (our choice)."""
+"""This many reports are enough if each is the mean of many steps (our choice)."""
 KEPT = 10_000
 """At most this many reports are read: more would say the same."""
 
@@ -97,7 +97,7 @@ class StepParts:
 
 
 def takes_much(kind: PartKind, share: float, confidence: Confidence, reports: int) -> Finding:
-    """Return the finding on a kind of work that takes this share of each step, by so many reports."""
+    """Return the finding on a kind of work that takes this share of each step, by this number of reports."""
     id_, (title, cause, fix), refuted_by = _TEXTS[kind]
     return Finding(
         id=id_,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from gputop.doctor.logs.patterns.pattern import Pattern, cascade, failure
 
 _GONE = (
-    (116, "Stale file handle", "The server exported the file system anew, or the file was replaced on it."),
+    (116, "Stale file handle", "The server exported the file system again, or the file was replaced on it."),
     (107, "Transport endpoint is not connected", "The program behind the mount (FUSE: s3fs, gcsfuse, sshfs) has ended."),
     (108, "Cannot send after transport endpoint shutdown", "The client lost its server (Lustre evicts clients)."),
     (
@@ -109,7 +109,7 @@ PATTERNS: tuple[Pattern, ...] = (
         r"unable to lock file, errno = (?P<number>\d+)",
         "HDF5 cannot lock the file: another process has it open",
         'A file that is open for writing (mode "a" or "r+") can be opened once only, and some network file systems know no '
-        "locks. Each rank and each loader worker opens it anew.",
+        "locks. Each rank and each loader worker opens it separately.",
         'h5py.File(path, "r")  # read only, and opened in the worker: not in __init__\n'
         "HDF5_USE_FILE_LOCKING=FALSE python train.py  # where nothing writes to the file",
         refuted_by="lsof FILE shows no other process, and the file system has locks (errno is not 37 or 38).",

@@ -313,7 +313,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "A rank waited {ms} ms for another one in a collective",
         "Another rank did not reach the same collective operation: it is stuck, slower than the timeout, or runs other code.",
         "gputop doctor  # while it hangs: says which rank is behind, and where it is\n"
-        "dist.init_process_group(..., timeout=timedelta(minutes=30))  # if the wait is meant to be so long",
+        "dist.init_process_group(..., timeout=timedelta(minutes=30))  # if the wait is meant to be this long",
     ),
     failure(
         "monitored_barrier",

@@ -14,8 +14,8 @@ from gputop.doctor.rules.support.rule import Judgement, Suspicion
 from gputop.doctor.rules.support.shared import host_of, utilization
 
 TIMES_CORES = 3
-"""So many threads for each core are more than a default that counts hyperthreads, or two ranks that each use all cores (our
-choice)."""
+"""This many threads for each core are more than those of a default that counts hyperthreads, or of two ranks that each use all
+cores (our choice)."""
 TIMES_CORES_COUNTED = 8
 """If only the number of threads is known: libraries start more of them than they use (our choice)."""
 MAIN_SHARE_MAX = 1 / 3

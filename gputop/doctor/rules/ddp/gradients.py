@@ -39,7 +39,7 @@ optimizer = torch.optim.{optimizer}(model.parameters(), ...)  # 3 the optimizer 
 _THAWED = """\
 model = Net(); freeze(model)
 ddp = DDP(model, device_ids=[local_rank])
-# after each change of requires_grad, wrap it anew, on all ranks at the same step:
+# after each change of requires_grad, wrap it again, on all ranks at the same step:
 thaw(model)
 ddp = DDP(model, device_ids=[local_rank])  # then the optimizer, or optimizer.add_param_group(...)"""
 _WRAP = """\
@@ -179,7 +179,7 @@ C02 = Rule(
         "if they were replaced, moved or thawed later."
     ),
     signature="A parameter is not the one that DDP wrapped, or has another dtype or device than at wrapping.",
-    look_alike="Changed parameters that are frozen or that the script averages by hand; a model that is wrapped anew after it "
+    look_alike="Changed parameters that are frozen or that the script averages by hand; a model that is wrapped again after it "
     "was thawed.",
     fix="Build, move and convert the model first, then wrap it, then create the optimizer.",
     judge=changed_after_wrapping,

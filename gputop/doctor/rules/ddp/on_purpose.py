@@ -22,8 +22,9 @@ from gputop.snapshot import Rank
 
 RATES_MIN = 3
 RATES_SHARE = 0.8
-"""At so many steps, and at this share of those that all ranks report, the learning rates must differ (our choice). The rates of
-one schedule are equal at each step, but ranks that lower theirs when their own loss stays the same may part later."""
+"""At this many steps, and at this share of the steps that all ranks report, the learning rates must differ (our choice). The
+rates of one schedule are equal at each step, but ranks that lower theirs when their own loss stays the same may diverge
+later."""
 VOTES_MIN = 256
 """Elements of what ranks that compare their predictions pass on; metrics are smaller (our choice)."""
 RARELY = 0.2

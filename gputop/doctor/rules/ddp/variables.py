@@ -27,7 +27,7 @@ THAWED_HOLD_S = 10.0
 LOOKS_S, LOOKS_MIN = 120.0, 20
 """How far back no rank may have been seen in a collective, and how many looks at each that must be (our choice)."""
 EPOCHS_LIKELY = 2
-"""So many epochs begun without set_epoch are no accident; one may belong to a run that was resumed (our choice)."""
+"""This many epochs begun without set_epoch are no accident; one may belong to a run that was resumed (our choice)."""
 OWN_PART = ("subset", "shard", "split", "part", "local", "rank", "worker", "iterable", "mapped")
 """In the name of a data set that may be only a rank's own part."""
 _WRAPPER = "DistributedDataParallel"

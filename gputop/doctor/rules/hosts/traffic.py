@@ -20,7 +20,7 @@ WINDOW_MIN_S = 30.0
 SENT_MIN_BYTES = 4 << 20
 """Less than this in a window is not the exchange of gradients."""
 ALIKE_BYTES = 0.2
-"""A path that carries a smaller share of what another one does has another purpose: its speed does not compare."""
+"""A path that carries a smaller share of what another one does has another purpose: its speed is not comparable."""
 RDMA_USED_MBIT_PER_S = 80.0
 """From this traffic on, an RDMA port counts as used by the run: its counters do not show who uses it."""
 

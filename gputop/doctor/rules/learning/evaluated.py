@@ -59,31 +59,32 @@ from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicio
 FELL = 0.7
 """The training loss has fallen to this share of its initial value, so the trained weights have changed (our choice)."""
 FAR, FAR_TIMES_MIN = 100.0, 6
-"""A loss of so many evaluations is always so many times that of the training, untrained included (our choice)."""
+"""In at least this many evaluations, the loss is always this many times the highest training loss, which includes that of the
+untrained model (our choice)."""
 STAYS = 0.9
 """The second half of such losses is at least this share of the first half: a sum over the data set falls with the training
 loss (our choice)."""
 JUMPS, JUMPS_MIN = 1.5, 2
-"""Or so often, one of them is so many times the one before: a sum is about as steady as the training loss (our choice)."""
+"""Or this often, one is this many times its predecessor: a sum is about as steady as the training loss (our choice)."""
 LEARNED = 0.3
 """The training loss has fallen to this share of its initial value: a model that overfits has learned something before."""
 NO_BETTER, ALONE = 0.95, 2.0
-"""A loss of evaluations that is never below so many times that of the untrained model is no better than at first; the second,
-from the second evaluation on, where no score such as an accuracy confirms it (our choice)."""
+"""An evaluation loss that is never below this multiple of the untrained model's is no better than at first; the second value
+applies, from the second evaluation on, where no score such as an accuracy confirms it (our choice)."""
 FACTOR = 3.0
 """Or the errors of the evaluation, such as a squared and an absolute one, are multiples of the training's that differ by this
 factor, and at least ``MUCH_WORSE``: those of sums are equal, and one that is a mean is no multiple (our choice)."""
 MUCH_WORSE, FEW_TIMES_MIN = 10.0, 4
-"""Beside scores that are those of guessing, so few evaluations are enough if each loss is so many times that of the untrained
+"""If the scores are those of guessing, this few evaluations are enough if each loss is this many times that of the untrained
 model (our choice): the averages of a batch norm may lag for an epoch or two."""
 RISES_MAX = 1.25
-"""A loss may rise to so many times its first value, that of the untrained model, before it falls (our choice)."""
+"""A loss may rise to this many times its first value, that of the untrained model, before it falls (our choice)."""
 HARDLY_LESS = 0.99
 """The second half of its losses is at least this share of the first: that of inputs that are all alike changes a little with
 the model's biases (our choice)."""
 NOTHING, NOTHING_TIMES_MIN, HALVED = 0.001, 4, 0.5
-"""A score that is so often at most this has found nothing, though the training loss has fallen to a half (our choice): a
-detector finds something long before."""
+"""A score that is at most this in this many evaluations has found nothing, though the training loss has fallen to half (our
+choice): a detector finds something long before."""
 SEEN_FROM_STEP = 50
 HOLD_S = 5.0
 _LOSSES = frozenset(("loss", "nll", "ce", "bce", "xent", "mse", "mae"))

@@ -8,7 +8,7 @@ from gputop.doctor.rules.learning.courses import Course
 from gputop.losses import is_of_evaluation
 
 TIMES_MIN = 4
-"""An evaluation must have been equal so many times (our choice)."""
+"""An evaluation must have been equal this many times (our choice)."""
 SCORES_MIN = 8
 """A score of few digits is equal by chance, or while a model answers the same to all, more often (our choice)."""
 DIGITS_MIN = 4
@@ -78,6 +78,6 @@ def is_score(course: Course) -> bool:
 
 
 def is_telling(course: Course) -> bool:
-    """Return whether the values are losses or errors with so many digits that they are not equal by chance."""
+    """Return whether the values are losses or errors with too many digits to be equal by chance."""
     digits = repr(course.highest).partition("e")[0].replace(".", "").lstrip("-0")
     return not _ERRORS.isdisjoint(words_of(course.name)) and len(digits) >= DIGITS_MIN

@@ -16,8 +16,8 @@ from gputop.doctor.rules.support.rule import Judgement, Suspicion
 from gputop.losses import is_of_evaluation
 
 TIMES = 1e4
-"""The median of the newest quarter is so many times that of the first (our choice): a value function's loss grows with the
-square of the returns, which seldom come to a hundred times their first."""
+"""The median of the newest quarter is this many times that of the first (our choice): a value function's loss grows with the
+square of the returns, which seldom reach a hundred times their first."""
 VALUES_MIN = 12
 """The fewest values (our choice)."""
 

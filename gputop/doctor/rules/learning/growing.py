@@ -30,27 +30,28 @@ NEWEST = 20
 """The median of this many newest losses is the current loss: a spike of a few steps does not change it."""
 FEW = 80
 RISES_MIN = 6
-"""Of fewer than ``FEW`` losses, the newest ones that only rise are the current ones, if they are at least so many: more would
-reach back to the beginning, and noise seldom rises so often in a row (our choice)."""
+"""Of fewer than ``FEW`` losses, the newest ones that only rise are the current ones, if there are at least this many: more
+would reach back to the beginning, and noise seldom rises this often in a row (our choice)."""
 GROWN_FROM_BEST = 3.0
 STEADY_RISES, GROWN_STEADILY = 12, 2.0
-"""So many newest losses that only rise are no noise: then this many times the lowest is enough, as where the loss of a language
-model, which is never far from its limit, diverges (our choice)."""
+"""If this many of the newest losses only rise, it is not noise: then this many times the lowest is enough, for example where
+the loss of a language model, which is never far from its limit, diverges (our choice)."""
 GROWN_FROM_START = 1.5
 BACK_AT_START = 0.9
 BEGIN = 3
-"""The loss began at its first average, or at the mean of so many, if that is higher: where tasks take turns, the first printed
-loss may be that of the easiest one (our choice)."""
+"""The loss began at its first average, or at the mean of this many, if that is higher: where tasks take turns, the first
+printed loss may be that of the easiest one (our choice)."""
 LEARNED = 0.7
 """A run has learned something once its loss has been at or below this share of its initial loss."""
 LEARNED_SOME, WORSE = 0.8, 1.2
-"""Or the newest losses are above the initial one, and their median so many times it, after a loss at or below this share of it:
-a model that knows nothing would be better (our choice)."""
+"""Or the newest losses are above the initial one, and their median is this many times it, after a loss at or below this share
+of it: a model that knows nothing would be better (our choice)."""
 RISING_MIN, RISING_PARTS, RISEN_AMONG, RISEN = 40, 4, 8, 1.5
-"""Of so many losses in ``RISEN_AMONG`` parts, each of so many or more since the lowest is higher than the one before, and the
-last so many times it (our choice)."""
+"""Of at least ``RISING_MIN`` losses in ``RISEN_AMONG`` parts, each of the ``RISING_PARTS`` or more since the lowest is higher
+than the one before, and the last is ``RISEN`` times the lowest (our choice)."""
 STAYS_UP, NO_FALL = 1.8, 0.97
-"""Or the last so many times it, and none below this share of the one before: it has risen, and stays there (our choice)."""
+"""Or the last is this many times it, and none is below this share of the one before: it has risen, and stays there (our
+choice)."""
 EXPLODED = 10.0
 FALLS_AGAIN = 0.7
 FALLS_STRETCHES = 4
@@ -62,17 +63,17 @@ _TERM_WEIGHT = re.compile(
 _CONTRASTS = re.compile(r"(?i)contrast|info_?nce|nt_?xent|moco|byol|dino|simsiam")
 """Names of losses whose targets come from the model's own past."""
 BACK_TO, BACK_SHARE = 1.5, 0.2
-"""A loss that in this share of the newest steps is at most so many times its lowest average comes back to it, as where tasks
-take turns (our choice)."""
+"""A loss that is at most this many times its lowest average in this share of the newest steps comes back to it, for example
+where tasks take turns (our choice)."""
 RETURNS_MIN = 2
-"""So many times the averages must have come back to the lowest, from nearly as high as now, for a loss of tasks that take
+"""The averages must have come back to the lowest this many times, from nearly as high as now, for a loss of tasks that take
 turns in longer blocks. A divergence may have one spike before it (our choice)."""
 CREEPS = 1.5
-"""The loss of an epoch that is never so many times that of the epoch before creeps upwards: a script makes the task harder bit
-by bit. Steps that overshoot ruin a model within a few (our choice)."""
+"""If the loss of an epoch is never this many times that of the epoch before, it creeps upward: a script makes the task harder
+bit by bit. Steps that overshoot ruin a model within a few (our choice)."""
 ROUNDS_MIN = 2
 ROUNDS_SHARE = 0.8
-"""So many times the steps must have begun anew, and in this share of the rounds the loss must jump and fall (our choice)."""
+"""The steps must have restarted this many times, and in this share of the rounds the loss must jump and fall (our choice)."""
 ACTS_STEPS = 40
 ACTS_SHARE = 0.5
 """An agent calls its model without gradients between most of its steps, to act or for the next target; validation does so
@@ -107,7 +108,7 @@ def loss_grows(evidence: Evidence, group: RankGroup) -> Judgement:
         return None
     grown = now >= EXPLODED * began or (learned and now >= GROWN_FROM_START * began)
     intended = (
-        _begins_anew(series)
+        _restarts_in_rounds(series)
         or _raises_a_term(evidence, group, rank)
         or _acts_between_steps(evidence, group, rank)
         or _has_twin(rank)
@@ -164,7 +165,7 @@ J02 = Rule(
         f"the first, or {GROWN_FROM_START:g} times the first after the run had learned; of the mean of the first {BEGIN}, "
         "if that is higher",
         f"this is likely, unless the model is called without gradients between {ACTS_SHARE:.0%} of the steps, as in "
-        "reinforcement learning, the run logs the growing weight of a term, its steps begin anew in each round, or the loss "
+        "reinforcement learning, the run logs the growing weight of a term, its steps restart in each round, or the loss "
         f"has fallen steadily to {FALLS_AGAIN:.0%} of its peak",
         "nor is it likely if a module like the model that is not trained (a teacher, a target network) is called in most "
         "steps, or the loss is called contrastive",
@@ -222,7 +223,7 @@ def _has_twin(rank: Rank) -> bool:
 
 
 def _rises_steadily(values: Sequence[float]) -> bool:
-    """Return whether the losses since the lowest have risen from part to part, to so many times it."""
+    """Return whether the losses since the lowest have risen from part to part, to ``RISEN`` times it."""
     parts = _means_of(values, RISEN_AMONG) if len(values) >= RISING_MIN else []
     if not parts or min(parts) <= 0:
         return False
@@ -237,7 +238,7 @@ def _means_of(values: Sequence[float], number: int) -> list[float]:
     return [units.mean(values[at * len(values) // number : (at + 1) * len(values) // number]) for at in range(number)]
 
 
-def _begins_anew(series: PointSeries) -> bool:
+def _restarts_in_rounds(series: PointSeries) -> bool:
     """Return whether the steps restart repeatedly, and the loss jumps and falls each time: a new model for each round."""
     begins = [0, *(at for at in range(1, len(series)) if series.steps[at] < series.steps[at - 1])]
     if len(begins) <= ROUNDS_MIN:

@@ -22,10 +22,10 @@ from gputop.levels import Stretch
 from gputop.snapshot import Rank
 
 EPOCHS_MIN, EPOCHS_MAX = 10, 1e6
-"""After so many passes over its data, a model that can learn has left chance; and above this, it is no count of passes (our
-choice)."""
+"""After this many passes over its data, a model that can learn has left chance; a number above the second is not a count of
+passes (our choice)."""
 BEGAN_WITHIN = 0.1
-"""The first loss is no further from the mean: classes that cannot be told apart are like chance, once the others are (our
+"""The first loss is no further from the mean: classes that cannot be told apart count as chance once the others do (our
 choice)."""
 STEADY_SHARE = 0.01
 """The means of both halves of the losses differ by less: it stays there (our choice)."""
@@ -33,24 +33,24 @@ CHANCE_WITHIN = 0.15
 """How far the logarithm of the accuracy may be from the negative loss: they are equal where the model gives each class the same
 probability, and the loss is the cross-entropy. Classes may differ a little in size (our choice)."""
 LOSSES_MIN, EVALUATIONS_MIN, FEW_CLASSES = 24, 3, 12
-"""So many reports of a loss, each the mean of some steps, and evaluations in between are enough, whatever they count, for up to
-so many classes: more take longer to be told apart (our choice)."""
+"""This many reports of a loss, each the mean of some steps, with this many evaluations in between, are enough for up to this
+many classes, whatever the steps count: more classes take longer to be told apart (our choice)."""
 EVALUATIONS, CLASSES_SEEN = 6, 100
-"""So many evaluations are enough for up to so many classes (our choice)."""
+"""This many evaluations are enough for up to this many classes (our choice)."""
 CLASSES_MAX = 1e6
 """A smaller accuracy is no guess, but a mistake in what is logged (our choice)."""
 CHANCE_STEPS = 500
-"""Without an accuracy, the loss has stayed there for so many steps, 100 times as many for 1,000 classes, or for ``EPOCHS_MIN``
-epochs (our choice)."""
+"""Without an accuracy, the loss has stayed there for this many steps, 100 times as many for 1,000 classes, or for
+``EPOCHS_MIN`` epochs (our choice)."""
 CLASSES = (*range(2, 13), 100, 200, 1000)
 """Numbers of classes that are told apart by the loss of a guess: up to 12, and those of well-known data sets."""
 BELOW, ABOVE = 0.004, 0.01
 """How far the mean loss may be from that of a guess, as shares of it. A model that cannot do better learns noise, which costs
 a little (our choice)."""
 UNSURE = 0.01
-"""A mean whose doubled standard error is larger, as a share of it, fits several numbers of classes (our choice)."""
+"""If twice the standard error exceeds this share of the mean, several class counts fit (our choice)."""
 APART = 0.05
-"""No average of the second half is further from their mean: a batch alone says little (our choice)."""
+"""No average of the second half is further from their mean: a single batch says little (our choice)."""
 STRETCHES_LEAST = 8
 """A course of fewer averages is too short for this (our choice)."""
 SEEN_FROM = 50
@@ -162,8 +162,8 @@ def stays_at_chance(evidence: Evidence, group: RankGroup, rank: Rank, name: str,
         ],
         _CAUSE,
         _FIX,
-        "The task is so hard that learning begins later, or the loss is not the cross-entropy of so many classes, such as that "
-        "of a language model.",
+        "The task is so hard that learning begins later, or the loss is not the cross-entropy of that many classes, such as "
+        "that of a language model.",
     )
     return Suspicion(finding, 10.0)
 

@@ -17,7 +17,7 @@ from gputop.losses import names_a_stage
 from gputop.snapshot import Rank
 
 WIDTH = 4
-"""So many losses on both sides of a jump are averaged: a single batch may be unusual."""
+"""This many losses on each side of a jump are averaged: a single batch may be unusual."""
 JUMP = 1.3
 """A loss that jumps is this many times what it was (our choice)."""
 JUMPS_MIN = 2
@@ -26,7 +26,7 @@ FALLS = 0.85
 FALLS_SHARE = 0.8
 """It does so in this share of the levels (our choice)."""
 STAGE_VALUES = 2
-"""A stage is stated so many times on average, or more (our choice)."""
+"""A stage is stated this many times on average, or more (our choice)."""
 GROWN_WITHIN = 0.5
 """If this share of the growth, in logarithms, is within stages, the loss grows whatever the stage (our choice)."""
 GROWN_IN_NEWEST = 3.0

@@ -11,7 +11,7 @@ from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
 
 STEPS_MIN = 8
-"""So many steps in a row must have found the gradients of the one before (our choice)."""
+"""This many steps in a row must have found the gradients of the one before (our choice)."""
 _CAUSE = "Each step uses the sum of all gradients since the run began, because nothing zeroes them after the optimizer's step."
 _FIX = "optimizer.zero_grad(); loss.backward(); optimizer.step()  # in this order, in every step"
 _REFUTED = "Gradients are meant to accumulate across steps, or the loop only measures speed."

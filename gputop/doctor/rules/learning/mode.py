@@ -12,7 +12,7 @@ from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicio
 from gputop.snapshot import Rank
 
 STEPS_MIN = 100
-"""So many steps in evaluation mode are no short phase (our choice)."""
+"""This many steps in evaluation mode are more than a short phase (our choice)."""
 PART_SHARE = 0.5
 """This share of the dropout layers is off: a few may be off on purpose (our choice)."""
 HELD_HOLD_S, CHANGED_HOLD_S = 25.0, 45.0

@@ -18,20 +18,20 @@ from gputop.doctor.rules.support.only_loss import STRETCHES_MIN, only_loss
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
 
 SINCE_MIN = 10
-"""So many evaluations have come since the best one (our choice)."""
+"""At least this many evaluations have come since the best one (our choice)."""
 RISEN = 1.5
-"""The median of the newest losses is so many times the lowest. A classifier that is right ever more surely, and wrong ever more
-surely, also comes that far: therefore a score must have fallen, too (our choice)."""
+"""The median of the newest losses is this many times the lowest. A classifier whose answers become ever more confident, right
+or wrong, also gets that far: so a score must have fallen, too (our choice)."""
 SINCE_IF_MUCH, RISEN_MUCH = 5, 2.0
-"""So few are enough if each is worse than the one before, and that median is so many times the lowest (our choice)."""
+"""This few are enough if each is worse than the last and their median is this many times the lowest (our choice)."""
 RISEN_WITH_SCORES = 1.3
-"""The same if a score has fallen: then the model is not only surer (our choice)."""
+"""The same if a score has fallen: then the model is not just more confident (our choice)."""
 RISEN_FROM_FIRST, RISING_SHARE = 1.2, 0.7
-"""A loss that was never lower than at first has risen to so many times that, in this share of the evaluations: what is learned
-says nothing about other data from the first epoch on (our choice)."""
+"""A loss that was never lower than at first has risen to this multiple of it and rose in this share of the evaluations: from
+the first epoch on, what is learned says nothing about other data (our choice)."""
 NEVER_MIN, APART = 15, 5.0
-"""Or a loss has never been as low as at its first evaluation, so often, and is so many times the training's of the same name:
-what is learned after the first epoch says nothing about other data (our choice)."""
+"""Or in this many evaluations a loss has never been as low as in the first, and it is this many times the training loss of the
+same name: what is learned after the first epoch says nothing about other data (our choice)."""
 FALLEN = 0.97
 """A score has fallen below this share of its best (our choice)."""
 NEWEST = 3

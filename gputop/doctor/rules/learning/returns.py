@@ -20,9 +20,9 @@ from gputop.losses import is_return
 VALUES_MIN = 24
 """With fewer values, returns say too little (our choice)."""
 FIRST = 2
-"""A policy with a wrong sign gets worse from its first updates on: so many means show where it began (our choice)."""
+"""A policy with a wrong sign gets worse from its first updates on: this many means show where it began (our choice)."""
 PARTS = 12
-"""Where single returns vary too much for that, the first of so many parts does (our choice)."""
+"""Where single returns vary too much for that, the first of this many parts does (our choice)."""
 HIGHER = 0.1
 """No later part is above it by more than this share of the fall (our choice)."""
 DROP = 0.3
@@ -30,14 +30,14 @@ DROP = 0.3
 SPREADS = 3.0
 """And by this many standard deviations of that half: returns of single episodes vary (our choice)."""
 FEW_MEANS = 6
-"""So many values are enough if each is the mean of many episodes, by its name (our choice)."""
+"""This many values are enough if each is the mean of many episodes, by its name (our choice)."""
 LOST, LOST_BEFORE = 0.7, 0.5
 """A return that had risen has lost this share of what it had gained, and nearly so before its last value (our choice)."""
 SINCE_MIN, SINCE_SHARE, NEWEST = 4, 0.8, 4
-"""So many parts have come since its best, and this share of them is below the one before; or it has been lost in so many of the
-newest ones (our choice)."""
+"""At least this many parts have come since its best, and this share of them is below the one before; or it has been lost in
+this many of the newest ones (our choice)."""
 JUMPS = 3.0
-"""What it had gained is so many times the usual difference between neighbors: else it is noise (our choice)."""
+"""What it had gained is this many times the usual difference between neighbors: else it is noise (our choice)."""
 RISE = 0.1
 """Between two of those parts it may rise by this share of the fall (our choice)."""
 GAINED = 0.3

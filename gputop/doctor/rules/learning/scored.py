@@ -18,18 +18,18 @@ from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.policies import learns_policy
 
 SCORES_TIMES_MIN = 6
-"""So many evaluations, as for losses (our choice)."""
+"""At least this many evaluations, as for losses (our choice)."""
 REST = 0.3
 """The training's score has come so close to the highest possible one, as a share of what was missing at first (our choice)."""
 BELOW = 0.6
-"""An evaluation below so much of the training's first score is no better than before the training (our choice)."""
+"""An evaluation below this share of the training's first score is no better than before the training (our choice)."""
 FROM_CHANCE, TIMES_CHANCE = 1.1, 5.0
-"""Or it stays below so many times that score, while the training's rises to so many times it: the first was near chance (our
-choice)."""
+"""Or it stays below this many times that score, while the training's rises to this many times it: the first was near chance
+(our choice)."""
 CLASSES_MIN = 4
 """A first loss of the logarithm of this: with fewer classes, a guess is too often right to be seen without another loss."""
 BY_CHANCE, HARDLY = 1.7, 1.3
-"""A score that is always below so many times what guessing yields, and hardly rises, is no better (our choice). A classifier
+"""A score that is always below this many times the score of guessing, and hardly rises, is no better (our choice). A classifier
 that guesses has a loss of -log of that."""
 GUESS_MAX = 0.6
 """No guess has a higher score: of two classes, half are right, and the area under its curve is a half, too (our choice)."""

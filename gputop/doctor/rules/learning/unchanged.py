@@ -49,7 +49,7 @@ from gputop.snapshot import AUTOMATIC_PREFIX, Rank, own_or_automatic
 ZERO_RATE_STEPS = 50
 """A schedule may end at 0 with the last step of a run, but this many steps at 0 are a mistake."""
 ZERO_RATE_PRINTS = 12
-"""So many are if only some steps are printed (our choice)."""
+"""This many are if only some steps are printed (our choice)."""
 SAME_VALUES = 100
 REDRAWN_TIMES = 3
 """A progress bar repeats a loss until the script sets the next one. A stretch this many times as long as the longest such one
@@ -57,13 +57,13 @@ is no repetition (our choice)."""
 CONVERGED = 0.02
 """A loss that was below this share of its initial value before it became 0 has converged; a print rounds it (our choice)."""
 ALIKE_MIN = 6
-"""So many evaluations give the same value: the first few may come before the first step (our choice)."""
+"""At least this many evaluations give the same value: the first few may come before the first step (our choice)."""
 FLAT_VALUES = 40
 """This many values of the loss, and as many of an evaluation, are a course even if they come once an epoch (our choice)."""
 FEW_VALUES, NARROW = 12, 0.002
 """Fewer are enough if both stay within this share: the noise of real training is larger (our choice)."""
 FEW_EVALUATIONS, SEEN_SHARE = 5, 0.05
-"""So few evaluations are enough if the training's reports are as flat after their first fifth; the first of those is in this
+"""This few evaluations are enough if the training's reports are as flat after their first fifth; the first of those is in this
 share of the steps (our choice)."""
 LEVEL = 0.003
 """Reports of a loss that learns vary by more than this (our choice)."""

@@ -29,7 +29,7 @@ BACK = 0.3
 JUMPS_MIN = 5
 """A single jump, or a few, may be another phase of the training (our choice)."""
 EPOCHS_MIN = 2
-"""So many more passes over the data must have begun: a stream of data is passed once (our choice)."""
+"""This many more passes over the data must have begun: a stream of data is passed once (our choice)."""
 HELD_HOLD_S = 25.0
 """Of an untracked run, two looks at its variables must show it (our choice)."""
 _IN_ORDER = re.compile(r"(?i)time|series|sequence|window|stream|forecast|token|text|trajector|episode|frame|video")
@@ -46,8 +46,8 @@ is unstable, it jumps at any time. A jump in between may have been too small to 
 JUMPS_COARSE = 9
 """Where so few losses are printed that a jump may show a fifth of the way late, more jumps must be even (our choice)."""
 REPEATED_MAX, REPEATS_MIN, REPEATED_WITHIN = 4, 2, 0.03
-"""Up to so many jumps repeat, at least so many times after the first, in ways that differ by no more than this share (our
-choice)."""
+"""Up to this many jumps repeat, at least this many times after the first, over distances that differ by no more than this share
+(our choice)."""
 RISES = 2.0
 """A learning rate that rises to this many times itself explains jumps: a schedule with restarts."""
 
@@ -285,7 +285,7 @@ def _per_round(steps: Sequence[int], jumps: Sequence[int]) -> int:
 
 
 def _repeat(steps: Sequence[int], jumps: Sequence[int], each: int, between: float) -> bool:
-    """Return whether so many jumps repeat in equal ways, often enough."""
+    """Return whether jumps repeat, ``each`` at a time, over equal distances and often enough."""
     ways = [steps[after] - steps[before] for before, after in zip(jumps, jumps[each:], strict=False)]
     if len(ways) < REPEATS_MIN * each:
         return False

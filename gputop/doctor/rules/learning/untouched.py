@@ -29,7 +29,7 @@ HOLD_S = 45.0
 EPOCHS_MIN = 2
 """Micro-batches may be accumulated for long before the first step, but hardly over two ends of an epoch (our choice)."""
 ERRORS = 2.0
-"""The loss has moved if the means of its first and last quarter differ by so many standard errors, too (our choice)."""
+"""The loss has moved if the means of its first and last quarters also differ by this many standard errors (our choice)."""
 
 _CHECK = """\
 held = {id(p) for g in optimizer.param_groups for p in g["params"]}
@@ -127,7 +127,7 @@ def _elsewhere(group: RankGroup, process: Process, held: HeldOptimizers, *, sure
             Fact(f"{_names(held)} holds {words.count(held.tensors, 'tensor')}", held.tensors, ""),
             *_other(held),
         ],
-        "The model was created, copied or loaded anew after the optimizer: the steps change the old one's weights.",
+        "The model was created, copied or loaded again after the optimizer: the steps change the old one's weights.",
         f"model = Net(); model.load_state_dict(state)  # first the model, then\n"
         f"optimizer = torch.optim.{held.names[0]}(model.parameters(), ...)\n{_CHECK}",
         "It holds copies of the weights that the script writes back, such as those in float32.",

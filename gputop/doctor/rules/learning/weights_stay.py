@@ -16,7 +16,7 @@ from gputop.facts.measured import Parameters
 from gputop.snapshot import Rank
 
 PROBES_MIN = 6
-"""So many probes must agree; there is one every 10 steps (our choice)."""
+"""This many probes must agree; there is one every 10 steps (our choice)."""
 COARSE_SHARE = 0.25
 """Of weights in 16 bits, at most this share changes in 10 steps (our choice): with steps that count, nearly all do."""
 STEPS_MIN = 100

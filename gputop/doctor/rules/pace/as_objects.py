@@ -13,8 +13,8 @@ from gputop.doctor.rules.support.rule import Judgement, Suspicion
 from gputop.whereabouts.records import Doing
 
 SURE_SHARE = 0.5
-"""From this share of the looks on each rank, at collectives, it is likely (our choice): they cannot all wait for one another
-for so long."""
+"""Likely if each rank is in a collective in this share of its looks (our choice): they cannot all wait for one another that
+long."""
 _COLLECTIVES = re.compile(
     r"(all_gather|gather|broadcast|scatter|send|recv)_object(_list)?\(|\bcomm\w*\.(allreduce|allgather|gather|reduce|bcast)\("
 )

@@ -24,29 +24,30 @@ SPAN_S = 40.0
 LONG_SPANS_S = (120.0, 240.0)
 """How far back looks count for pauses that come seldom."""
 LOOKS_MIN = 20
-"""With so few looks, a share of 0.4 is known to within 0.22 (two standard deviations of a binomial share)."""
+"""With this few looks, a share of 0.4 is known to within 0.22 (two standard deviations of a binomial share)."""
 TIMES_MIN, TIMES_LONG_MIN = 4, 3
-"""It must begin so often, in a longer span the second: a data set that is prepared once, before training, is none of this."""
+"""It must begin this often; in a longer span, the second: a data set that is prepared once, before training, does not count."""
 SPANS = ((SPAN_S, TIMES_MIN), *((span_s, TIMES_LONG_MIN) for span_s in LONG_SPANS_S))
 PAUSE_SHARE = 0.25
 """Share of the time that pauses take. As by the times of ``torch.save``."""
 EVALUATION_SHARE, EVALUATION_MAX_SHARE = 0.5, 0.8
 """With more, evaluation is the work itself (our choice, as by the journal)."""
 WORK_SHARE = 0.4
-"""Share of the time that a known kind of work takes in each step, from which it is named; if it pauses the loop for longer than
-the time between two looks, ``PAUSE_SHARE`` (our choice)."""
+"""A known kind of work is reported if it takes this share of each step, or ``PAUSE_SHARE`` if it pauses the loop for longer
+than the time between two looks (our choice)."""
 LONGEST, LONGEST_OF_STEPS = 0.5, 0.7
-"""The longest pause takes at most this share of all, the second of work in each step: if that takes most of the time, few looks
-interrupt it (our choice)."""
+"""The longest pause takes at most this share of the time; the second is for work in each step: if that takes most of the time,
+few looks interrupt it (our choice)."""
 WITHIN_SHARE = 0.2
 """If more of a tracked run's steps is outside their phases, the work is within the steps: then D01 judges (our choice)."""
 ENVIRONMENT_SHARE = 0.1
 """If an environment takes this share of the time, data comes from there (our choice)."""
 SHARE_MIN, BUSY_SHARE = 0.25, 0.5
-"""Share of all looks in one function that computes nothing, from which it is named, and from which it explains a slow step (our
+"""A function that computes nothing is reported from this share of all looks, and explains a slow step from the second (our
 choice)."""
 LONGEST_BESIDE = 0.8
-"""The longest stay in such a function takes at most this share of all: then the steps do it again and again (our choice)."""
+"""The longest stay in such a function takes at most this share of the time: then the steps do it again and again (our
+choice)."""
 _IN_EACH_STEP: frozenset[Activity] = frozenset(("files", "memory", "metrics", "report"))
 """What is no data that a step waits for, even if each step does it."""
 _SAVES: tuple[Activity, ...] = ("checkpoint", "files")

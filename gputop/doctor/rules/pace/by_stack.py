@@ -55,8 +55,8 @@ DATA_SHARE = 0.4
 BUSY_PERCENT = 60.0
 """Busier GPUs do not wait for the main threads (our choice)."""
 PRINTED_SHARE, PRINTED_SPAN_S, PRINTS_MIN = 0.8, 60.0, 4
-"""A single main thread that is at data in this share of the looks may never be seen to compute. So many losses that it prints
-in this time show that it trains (our choice)."""
+"""A single main thread that is at data in this share of the looks may never be seen to compute. If it prints this many losses
+in this time, it trains (our choice)."""
 WRITTEN_SURE_BYTES = 2**29
 """Within a minute: a small model that is kept at its best writes less (our choice)."""
 _PAUSES: tuple[tuple[Activity, float, float, float], ...] = (
@@ -136,7 +136,7 @@ def _data_share(found: Sequence[tuple[Member, Seen]]) -> float:
 
 
 def _goes_on(found: Sequence[tuple[Member, Seen]], times_min: int) -> bool:
-    """Return whether all main threads train, and begin to prepare data, or to wait for it, so often."""
+    """Return whether all main threads train, and begin to prepare data, or to wait for it, at least this often."""
     return bool(found) and all(seen.trains and seen.times("data") >= times_min for _, seen in found)
 
 

@@ -41,7 +41,8 @@ _EVALUATES = re.compile(r"(?:^|[/_ -])(?:val(?:id(?:ation)?)?|eval(?:uation)?|te
 _IS_A_TIME = re.compile(r"(?:time|runtime|duration|sec|seconds|per_second|_s)$", re.IGNORECASE)
 ROUNDS_MAX, ROUNDS_MIN, ROUNDS_MIN_S = 12, 3, 20.0
 LOSSES_MIN = 3
-"""So many training losses must be printed in each round: else the pause may hold most of the training (our choice)."""
+"""At least this many training losses must be printed in each round: else the pause may contain most of the training (our
+choice)."""
 PAUSES_SHARE = 0.5
 READ_S = 1.0
 """Printed values are as old as their reading: they are read once a second."""

@@ -148,7 +148,7 @@ E07 = Rule(
         f"{STALLS_MIN} steps of {STALL_FACTOR:.0f} times the median that take {STALL_SHARE_MIN:.0%} of the time or more, at "
         f"intervals of at least {PERIOD_MIN} steps that vary by less than {STALL_VARIATION:.0%}",
         f"these are only possible for evaluations, and information if those take more than {EVALUATION_SHARE_MAX:.0%}, if each "
-        f"call of the model without gradients takes less than {PLAYS_SHARE:.1%} of a step, or if the loss begins anew after "
+        f"call of the model without gradients takes less than {PLAYS_SHARE:.1%} of a step, or if the loss starts over after "
         "each; and none if the GPU works through more than half of each pause, by CUDA events",
         f"{SAVES_MIN} checkpoints, {OFTEN_STEPS:g} steps apart or less on average, take {SHARE_MIN:.0%} of the time (likely "
         f"from {SURE_SHARE:.0%})",

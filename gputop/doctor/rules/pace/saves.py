@@ -43,7 +43,7 @@ PARTS = 3
 SAMPLES_MIN = 15
 WRITTEN_MIN_BYTES = 2**24
 TIMES_READ = 4
-"""So many times more written than read: the process does not wait for its data."""
+"""It writes this many times as much as it reads: the process does not wait for its data."""
 STEPS_EVERY_S = 10.0
 """Steps must be reported this often, all the time: a single checkpoint that takes long stops them (our choice)."""
 HOLD_S = 5.0
@@ -52,8 +52,8 @@ PAUSES_MIN = 3
 PAUSES_GAPS_MIN = 10
 PAUSE_MIN_S, PAUSE_FACTOR = 2.5, 1.8
 PAUSES_VARIATION = 0.25
-"""Printed lines are read once a second. So many pauses, so long and so much longer than usual, which come after about equally
-many steps (our choice)."""
+"""Printed lines are read once a second. There are at least this many pauses, this long and this much longer than usual, after
+about equally many steps each (our choice)."""
 WRITES_SHARE = 0.8
 """The process writes in this share of the pauses, and this share of all that it writes is written then (our choice)."""
 READ_S = 3.5
@@ -145,7 +145,7 @@ def writes_in_the_loop(evidence: Evidence, group: RankGroup) -> Judgement:
 
 
 def pauses_while_it_writes(evidence: Evidence, group: RankGroup) -> Judgement:
-    """Judge E07 for an untracked run by when its losses come: every so many steps, none comes while the process writes.
+    """Judge E07 for an untracked run by when its losses come: at regular intervals, none comes while the process writes.
 
     The counters of /proc/<pid>/io say how much it writes. A cached file is written at once, and its flush to the disk follows.
     """
@@ -210,7 +210,7 @@ class _Pauses(NamedTuple):
 
 
 def _pauses(points: Sequence[tuple[int, float]]) -> _Pauses | None:
-    """Return the pauses that come every so many steps; None if there are too few, or they come at any time.
+    """Return the pauses that come after equally many steps; None if there are too few, or they come at any time.
 
     Values that were read together have one time, that of the last of them.
     """

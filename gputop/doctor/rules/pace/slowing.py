@@ -51,7 +51,7 @@ BETWEEN_SHARE = 0.7
 """Where the time between the steps grows, they themselves take less than this share of all (our choice)."""
 EPOCH_S = "epoch_s"
 TOTAL_FROM = 1.7
-"""If the second epoch took so many times as long as the first, the time may be counted from the start (our choice)."""
+"""If the second epoch took this many times as long as the first, the time may be counted from the start (our choice)."""
 READ_EVERY_S = 1.0
 """What a run prints is read once a second, so the time of each part may be this much shorter or longer."""
 

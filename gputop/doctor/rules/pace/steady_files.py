@@ -2,7 +2,7 @@
 
 A data set in the training process that reads a whole file for each sample mostly reads it from the page cache: no disk is
 waited for, and the main thread runs. A thread or a child that writes a checkpoint in each step lets the main thread run, too.
-The counters of /proc/<pid>/io show both. Whether the steps would be faster without it, they do not show.
+The counters of /proc/<pid>/io show both. They do not show whether the steps would be faster without it.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from gputop.doctor.rules.support.rule import Judgement, Suspicion
 
 LONG_PAUSE_S = 60.0
 LONGER_THAN_PAUSES = 3.0
-"""A pause of one rank is worth a word after this long, and if it is this many times as long as any before it (our choice)."""
+"""A pause of one rank is reported after this long, if it is this many times as long as any before it (our choice)."""
 HOLD_S = 3.0
 _FIX = """\
 # if a rank can stop on its own, let all ranks decide together in every epoch:

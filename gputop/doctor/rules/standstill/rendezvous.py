@@ -35,7 +35,7 @@ G03_MEMORY_BYTES = 2 * 2**30
 
 
 JOINS_LOOKS_MIN = 5
-"""So many looks at a stack are at that line (our choice)."""
+"""At least this many looks at a stack are at that line (our choice)."""
 _JOINS = "init_process_group("
 _NUMBERED = "\n# rank and world size come from the environment"
 _FIX_SPAWNED = """\

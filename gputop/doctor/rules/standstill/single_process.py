@@ -36,10 +36,10 @@ OWN_HOLD_S = 90.0
 """The same if the process waits for a thread or a program of its own, which may upload, save or evaluate (our choice). Also for
 anything else if only its stack shows that no step ends: it may wait for work."""
 LONGER_THAN_BREAKS = 5.0
-"""It stands at one line for this many times the longest time between two looks at its computation (our choice, as by steps)."""
+"""It stays at one line for this many times the longest time between two looks at its computation (our choice, as by steps)."""
 SURE_AFTER_S = 60.0
-"""A wait for a thread that nothing can end is likely a hang after this time at one line (our choice): a script that has ended
-its training, or waits for work, waits for something else."""
+"""A wait for a thread that nothing can end is reported as a likely hang after this time at one line (our choice): a script that
+has ended its training, or waits for work, waits for something else."""
 
 
 class _Wait(NamedTuple):

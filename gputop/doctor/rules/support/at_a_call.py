@@ -15,13 +15,13 @@ from gputop.whereabouts.records import Doing
 SPAN_S = 40.0
 LOOKS_MIN = 20
 SEEN_SHARE = 0.25
-"""Share of the looks at which each rank is at the call, from which it is named; with so few looks, it is known to within 0.2
-(our choice). A rank for which the others wait is not there."""
+"""The call is reported if each rank is at it in this share of the looks; with this few, the share is known to within 0.2 (our
+choice). A rank for which the others wait is not there."""
 TOGETHER_SHARE = 0.4
-"""Share of the looks at which all ranks are in a collective at once, from which that takes much of the time: twice the share of
-DDP's counters, because looks are few (our choice)."""
+"""If all ranks are in a collective at once in this share of the looks, that takes much of the time: twice the share of DDP's
+counters, because looks are few (our choice)."""
 COMPUTES_MIN = 3
-"""Each rank must be seen in its model so often: ranks that are only seen at the call may hang there (our choice)."""
+"""Each rank must be seen in its model this often: ranks that are only seen at the call may hang there (our choice)."""
 _SHOWN_MAX = 4
 
 

@@ -13,8 +13,8 @@ from gputop.doctor.rules.support import logged, tracked
 from gputop.process import OUTPUT, ProcessRun
 
 VALUES_MIN = 8
-"""So many different losses must be equal on all ranks. Each has three digits or more, so none is equal by chance; more of them
-would not show whether ranks that are connected average their losses (our choice)."""
+"""This many different losses must be equal on all ranks. Each has three digits or more, so none is equal by chance; more of
+them would not show whether ranks that are connected average their losses (our choice)."""
 _KEPT = 64
 
 

@@ -13,9 +13,9 @@ from gputop.process import Process
 from gputop.units import bytes_text
 
 READINGS = 4
-"""Memory is read every 5 s. It grows steadily if it grows between so many readings in a row (our choice)."""
+"""Memory is read every 5 s. It grows steadily if it grows between this many readings in a row (our choice)."""
 KNOWN_S = 20.0
-"""How long it takes until so many readings are known."""
+"""How long it takes until this many readings are known."""
 LOOK_BACK = 10
 """Such growth counts for this many readings, until there are enough steps of the second pass (our choice)."""
 EACH_BYTES = 8 << 20

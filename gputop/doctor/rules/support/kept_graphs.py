@@ -16,11 +16,12 @@ from gputop.doctor.rules.support.rule import Suspicion
 from gputop.facts.measured import Graphs
 
 KEPT_MIN, STEPS_MIN = 10, 30
-"""So many marked losses, and steps from the first of them to the last, must still have their graphs (our choice)."""
+"""This many marked losses, over this many steps from the first to the last, must still have their graphs (our choice)."""
 EVALUATIONS_MIN = 5
 """The same for outputs of evaluations, of which there are fewer."""
 SURE_STEPS = 1000
-"""Losses of a whole epoch may be summed at its end. Graphs that are kept over an epoch or so many steps are none of this."""
+"""Losses of a whole epoch may be summed at its end. Graphs that are kept beyond an epoch, or over this many steps, are
+something else."""
 GRAPHS_TEXT = (
     f"or if no graph of {KEPT_MIN} losses, or of {EVALUATIONS_MIN} outputs in evaluation mode, over {STEPS_MIN} steps or more, "
     f"was freed (possible; likely from one epoch to the next, or over {SURE_STEPS} steps)"

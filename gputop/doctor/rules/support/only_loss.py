@@ -14,7 +14,8 @@ from gputop.snapshot import AUTOMATIC_PREFIX, Rank, is_training_loss, loss_metri
 STRETCHES_MIN = 8
 """A course with fewer averages is too short to judge (our choice)."""
 SUMMED_UP = 4
-"""A loss with so many times fewer values than another one is its mean over each epoch, if it has a plain name (our choice)."""
+"""A loss with this many times fewer values than another one is its mean over each epoch, if it has a plain name (our
+choice)."""
 _TOTAL = re.compile(r"(?i)(?:train(?:ing)?[/_])?(?:loss|total_?loss|loss[/_]total)")
 """The sum of a task's losses, as detectors and speech models log it next to its parts."""
 _OPPOSED = re.compile(

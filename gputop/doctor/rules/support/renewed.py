@@ -1,4 +1,4 @@
-"""Pauses after which the loss begins anew: the loop has chosen other data or another model there (active learning). Pure.
+"""Pauses after which the loss starts over: the loop has chosen other data or another model there (active learning). Pure.
 
 An evaluation between two steps leaves the loss as it was. Where the loss is higher after nearly each pause, what happens in the
 pause decides what is trained next, and is part of the method.
@@ -14,11 +14,11 @@ from gputop.doctor.rules.support import tracked
 from gputop.snapshot import Rank
 
 STEPS = 4
-"""So many losses before and after a pause are averaged; fewer if the pauses are close to each other."""
+"""This many losses before and after a pause are averaged; fewer if the pauses are close to each other."""
 JUMP = 0.2
 PAUSES_MIN = 3
 PAUSES_SHARE = 0.8
-"""The loss must rise by this share of itself at so many pauses, and at this share of those that are known (our choice)."""
+"""The loss must rise by this share of itself at this many pauses, and at this share of those that are known (our choice)."""
 
 
 def begins_anew(evidence: Evidence, group: RankGroup, rank: Rank, pauses: windows.Stalls) -> bool:

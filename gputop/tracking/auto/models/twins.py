@@ -13,9 +13,11 @@ from gputop.tracking import parts
 
 STEPS_MIN = 8
 SHARE = 0.5
-"""It must be called in so many steps, and in this share of them (our choice): an evaluation may call an average of weights."""
+"""It must be called in this many steps, and in this share of them (our choice): an evaluation may call an average of
+weights."""
 _KNOWN_MAX = 64
-"""So many modules are looked at. A script may make modules without end, or call each layer of a frozen model by itself."""
+"""At most this many modules are looked at. A script may make modules without end, or call each layer of a frozen model by
+itself."""
 
 
 class Twins:

@@ -21,7 +21,7 @@ MARKS_MAX = 32
 NEWEST = 2
 """The newest losses of all still have their graphs in any loop."""
 DEPTH = 3
-"""So many nodes of a loss are marked: backward may run on a part of what the script keeps, as with gradient accumulation."""
+"""This many nodes of a loss are marked: backward may run on a part of what the script keeps, as with gradient accumulation."""
 _KEY = "gputop"
 
 

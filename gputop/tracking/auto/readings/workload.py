@@ -17,7 +17,7 @@ CHANGES_MAX = 32
 CHANGED = 0.25
 """Inputs whose usual size differs by a smaller share are equal: sentences differ in length (our choice)."""
 STEPS = 16
-"""The usual size is the median of so many of the newest steps."""
+"""The usual size is the median of this many of the newest steps."""
 
 
 class Workload:

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from gputop.tracking.manual_steps import has_own_values
 
 STEPS_MIN = 8
-"""So many backwards in a row must find the gradients of the step before (our choice)."""
+"""This many backward passes in a row must find the gradients of the step before (our choice)."""
 _WEIGHTS_MAX = 8
-"""Among so many weights of an optimizer, the smallest one with a gradient is looked at."""
+"""Among this many weights of an optimizer, the smallest one with a gradient is looked at."""
 
 
 class _Mark(NamedTuple):

@@ -49,9 +49,9 @@ class HostsJobLog(JobLog):
     def _is_away(self) -> bool:
         return self._hit is not None
 
-    def _start_search(self, *, backwards: bool, anew: bool) -> None:
+    def _start_search(self, *, backwards: bool, restart: bool) -> None:
         wanted = self._term.casefold()
-        begin = None if anew else self._hit
+        begin = None if restart else self._hit
         if backwards:
             places = range((len(self.texts) if begin is None else begin) - 1, -1, -1)
         else:

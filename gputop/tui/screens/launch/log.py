@@ -147,7 +147,7 @@ class JobLog(LogView):
         elif event.key == "enter":
             self._term, self._typing = self._typing, None
             if self._term:
-                self._start_search(backwards=True, anew=True)
+                self._start_search(backwards=True, restart=True)
         elif event.key == "backspace":
             self._typing = self._typing[:-1]
         elif event.is_printable and event.character:
@@ -157,7 +157,7 @@ class JobLog(LogView):
     def action_again(self, direction: int) -> None:
         """Find the next match down (1) or up (-1) the log."""
         if self._term:
-            self._start_search(backwards=direction < 0, anew=not self._is_away)
+            self._start_search(backwards=direction < 0, restart=not self._is_away)
         else:
             self.action_search()
 
@@ -181,12 +181,12 @@ class JobLog(LogView):
         self._searching = False
         self.workers.cancel_node(self)
 
-    def _start_search(self, *, backwards: bool, anew: bool) -> None:
+    def _start_search(self, *, backwards: bool, restart: bool) -> None:
         self._cancel_request()
         self._searching = True
         self._note = f"looking for {self._term!r} … Esc cancels"
         self._redraw()
-        place = None if anew or self._place is None else (self._place[0], self._place[1])
+        place = None if restart or self._place is None else (self._place[0], self._place[1])
         self._search(self._asked, self.sources(), self._term, backwards, place)
 
     @work(thread=True, exclusive=True)

@@ -131,7 +131,7 @@ class RunChart:
         return start, end
 
     def hidden_ranks(self, layers: int, settings: Settings) -> Line:
-        """Return a note if there are so many ranks that only some are drawn."""
+        """Return a note if only some of the ranks are drawn because there are too many."""
         if not settings.per_rank or layers <= MAX_CURVES:
             return ()
         return (Span(f"ranks 0-{MAX_CURVES - 1} of {layers}; r: mean and spread of all", "warn"),)

@@ -1,4 +1,4 @@
-"""When a line of a log was written: the forms of loggers, launchers and people, and a clock that begins anew at midnight."""
+"""When a line of a log was written: the forms of loggers, launchers and people, and a clock that restarts at midnight."""
 
 from __future__ import annotations
 

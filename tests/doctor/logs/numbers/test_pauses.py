@@ -14,7 +14,7 @@ Pause = Sequence[tuple[float, str]]
 
 
 def training(pause: Pause, *, every: int = 100, epochs: int = 0, ranks: int = 1, steps: int = 600) -> Iterator[str]:
-    """Yield the lines of a run that logs each tenth step, of 0.2 s, and pauses after so many steps, or after an epoch."""
+    """Yield the lines of a run that logs each tenth step, of 0.2 s, and pauses after this many steps, or after an epoch."""
     at = 0.0
     for step in range(10, steps + 1, 10):
         at += 2.0

@@ -20,7 +20,7 @@ STEP = (
 
 
 def exchanging(text: str, times: int = 1, rounds: int = 3) -> Look:
-    """So many looks of each round are at this line."""
+    """This many looks of each round are at this line."""
     call = Doing("collective", "train.py:33", "average", text)
     return lambda second: call if second % rounds < times else STEP[second % len(STEP)]
 

@@ -86,7 +86,7 @@ def test_parameters_that_learn_later_may_be_unknown_to_ddp() -> None:
         "8 tensors may have begun to learn after DDP wrapped the model: DDP does not average their gradients"
     )
     assert finding.evidence[0].text == "the optimizer has updated 12 tensors, and 4 when it was first seen"
-    assert "wrap it anew" in finding.fix
+    assert "wrap it again" in finding.fix
 
 
 @pytest.mark.parametrize(

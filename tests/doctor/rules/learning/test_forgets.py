@@ -24,7 +24,7 @@ def own_data(loss: Loss, **more: Loss) -> Scene:
 
 
 def jumps(to: float = 20.0, low: float = 1e-4, every: int = 20, times: int = 100, late: int = 0) -> Loss:
-    """From a low loss to another, so often, and the same way apart; most times up to ``late`` steps later."""
+    """From a low loss to another, this often, and evenly spaced; most times up to ``late`` steps later."""
     starts = [BEGINS + number * every + late * (number * number % 7) // 4 for number in range(times)]
 
     def loss(rank: int, step: int) -> float:

@@ -39,7 +39,7 @@ def test_the_memory_of_the_machine_may_become_full(scene: Scene) -> None:
 
 
 def with_list(base: Scene, per_shot: int, pid: int = 4002) -> Scene:
-    """A process holds a list of tensors that grows by so many from one snapshot to the next."""
+    """A process holds a list of tensors that grows by this many from one snapshot to the next."""
 
     def scene(number: int) -> Snapshot:
         shot = base(number)
@@ -79,7 +79,7 @@ def test_memory_that_is_not_lost_does_not_fill_the_machine(scene: Scene) -> None
 
 
 def slowly(per_s: float, *, levels_off_s: float = math.inf, **more: Callable[[int, int], float]) -> Scene:
-    """An untracked run that prints its loss and takes so many more GiB a second, in a machine with 20 GiB left."""
+    """An untracked run that prints its loss and takes this many more GiB a second, in a machine with 20 GiB left."""
     base = only_shown(learning.run_with(learning.falls, **more), {"source": "log"})
 
     def scene(second: int) -> Snapshot:

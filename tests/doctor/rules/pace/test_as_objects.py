@@ -17,7 +17,7 @@ GATHER = "dist.all_gather_object(everyone, grads)"
 
 
 def exchanging(text: str, function: str = "average", times: int = 2, activity: Activity = "collective") -> Look:
-    """Of six looks, so many are at this line."""
+    """Of six looks, this many are at this line."""
     call = Doing(activity, "train.py:33", function, text)
     return lambda second: call if second % 6 < times else Doing(STEP[second % 3], "train.py:60", "fit")
 

@@ -185,7 +185,7 @@ CALLS = Doing("forward", "train.py:70", "main")
 
 
 def calls_for(calls: int, *trains: Doing, once: bool = False, calls_at: Doing = CALLS) -> Scene:
-    """A run that calls the model so often, and then does these, again and again; or calls it just once."""
+    """A run that calls the model ``calls`` times, and then does these, again and again; or calls it just once."""
     cycle = [calls_at] * calls + list(trains)
 
     def look(second: int) -> Doing:

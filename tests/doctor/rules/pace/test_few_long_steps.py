@@ -17,7 +17,7 @@ FACTOR = 3 / 0.063
 
 
 def long(scene: Callable[[int], Snapshot], factor: float = FACTOR) -> Scene:
-    """The same run with steps of 3 s, each part of which takes so many times as long."""
+    """The same run with steps of 3 s, each part of which takes this many times as long."""
 
     def shown(second: int) -> Snapshot:
         shot = one_step_in_three_seconds(scene(second), second)

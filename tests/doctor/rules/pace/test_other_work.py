@@ -149,7 +149,7 @@ def test_a_rank_that_calls_the_model_alone_is_named_if_the_others_wait_in_a_coll
 
 
 def growing(until: int, every: int) -> Look:
-    """A function takes one more second of each round every so many rounds, until it takes so many."""
+    """A function takes one more second of each round every ``every`` rounds, until it takes ``until``."""
     at = Doing("other", "train.py:31", "macro", "fp = sum(p == c != g for p, g in pairs)")
     return lambda second: at if second % 10 < min(until, second // (10 * every)) else computes(second)
 

@@ -18,7 +18,7 @@ SECONDS = 100
 
 
 def printing(every_s: int, look: Callable[[int], Doing] = lambda second: READS, percent: float = 10.0) -> Scene:
-    """A process on a GPU that is busy for so much of the time; it prints a loss so often, and is seen at this."""
+    """A process on a GPU that is busy for this much of the time; it prints a loss this often, and is seen at this."""
     scene = only_shown(run_with(falls), {"source": "log"})
 
     def shown(second: int) -> Snapshot:

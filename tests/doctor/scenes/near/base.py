@@ -117,7 +117,7 @@ def buffers_are_hardly_late(second: int) -> Snapshot:
 
 
 def rank_0_alone(second: int, gpu_s: float) -> Snapshot:
-    """Rank 0 takes 35 ms longer outside of all phases; its GPU computes for so long in each step of 63 ms."""
+    """Rank 0 takes 35 ms longer outside of all phases; its GPU computes for this long in each step of 63 ms."""
     late = timed(lambda r, s: 0.2 * MS, lambda r, s: 10 * MS, lambda r, s: 10 * MS if r == 0 else 45 * MS)
     kernels = {"cuda/forward_s": lambda r, s: gpu_s / 3, "cuda/backward_s": lambda r, s: gpu_s * 2 / 3}
     return ddp(second, metrics={**late, **kernels})

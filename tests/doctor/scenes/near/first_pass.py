@@ -21,7 +21,7 @@ def waits(step: int) -> bool:
 
 
 def reads(mib: Callable[[int], float], slow: Callable[[int], bool] = waits, first_epoch: int = 0, workers: int = 0) -> Scene:
-    """One process that waits for its data in slow steps, and holds so much memory after so many seconds."""
+    """One process that waits for its data in slow steps, and holds this much memory at each second."""
     metrics = {
         **CALM,
         "step_s": lambda rank, step: 0.3 if slow(step) else 0.1,

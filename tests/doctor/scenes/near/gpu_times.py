@@ -18,7 +18,7 @@ FORWARD, BACKWARD, OPTIMIZER = 17.2 * MS, 32.5 * MS, 4.7 * MS
 
 
 def on_gpus(forward: Part = lambda rank, step: FORWARD, idle: Part = lambda rank, step: 0.0, **host: Part) -> Scene:
-    """DDP on four GPUs that work so long, or have nothing to do; the others wait in their backward. ``host``: its times."""
+    """DDP on four GPUs that work this long, or have nothing to do; the others wait in their backward. ``host``: its times."""
 
     def before(rank: int, step: int) -> float:
         return (forward(rank, step) or 0.0) + (idle(rank, step) or 0.0)

@@ -49,7 +49,7 @@ def ranks_with(metrics: Metrics) -> Scene:
 
 
 def acts(scene: Scene, every: int) -> Scene:
-    """The same, with a call of the model without gradients after every so many steps."""
+    """The same, with a call of the model without gradients after every ``every`` steps."""
 
     def with_calls(second: int) -> Snapshot:
         shot = scene(second)

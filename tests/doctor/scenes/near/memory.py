@@ -13,11 +13,11 @@ from tests.samples import GIB
 
 SECONDS = 42
 EVERY_S = 10
-"""A snapshot stands for so many seconds: a course of minutes, in few snapshots."""
+"""A snapshot stands for this many seconds: a course of minutes, in few snapshots."""
 
 
 def with_memory(gib: Callable[[int], float], others: float = 20.0) -> Scene:
-    """Four ranks; rank 2 holds so much after so many seconds."""
+    """Four ranks; rank 2 holds this much at each second."""
 
     def shown(number: int) -> Snapshot:
         second = number * EVERY_S

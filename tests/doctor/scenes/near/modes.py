@@ -26,7 +26,7 @@ def called(since: int | None, dropout: int = 3, batch_norm: int = 20) -> Scene:
 
 
 def in_part(off: int, dropout: int = 10) -> Scene:
-    """One process whose model is in training mode, but for a part with so many of its dropout layers."""
+    """One process whose model is in training mode, but for a part with this many of its dropout layers."""
 
     def scene(second: int) -> Snapshot:
         return single(second, {"model": {"class": "LetterSorter", "dropout": dropout, "dropout_off": off}})

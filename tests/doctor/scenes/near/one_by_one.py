@@ -22,7 +22,7 @@ def reducing(
     device: str = "cpu",
     **more: Any,
 ) -> Scene:
-    """Two ranks without a wrapper, with so many calls of all_reduce and elements in each step of 300 ms.
+    """Two ranks without a wrapper, with this many calls of all_reduce and elements in each step of 300 ms.
 
     ``outside_s``: how much of it is no phase, by rank.
     """

@@ -291,7 +291,7 @@ def failed_of_it(second: int) -> Snapshot:
 
 
 def with_links(*active: int | None) -> Scene:
-    """DDP on GPUs with so many active NVLinks each."""
+    """DDP on GPUs with this many active NVLinks each."""
 
     def scene_of(second: int) -> Snapshot:
         shot = training(second, samples.device(0), len(active))

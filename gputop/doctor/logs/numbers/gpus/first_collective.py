@@ -86,7 +86,7 @@ class FirstCollective:
             self._busy.append(int(use[1]) >= SPINS_PERCENT)
 
     def findings(self) -> tuple[Finding, ...]:
-        """Return that the first collective does not end, if the GPUs of all ranks are busy after so long."""
+        """Return that the first collective does not end, if the GPUs of all ranks are still busy after ``WAITED_S``."""
         if self._ranks < 2 or sum(self._busy) != self._ranks:
             return ()
         if self._waited_s >= WAITED_S:

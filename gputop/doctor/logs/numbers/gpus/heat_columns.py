@@ -9,7 +9,8 @@ from gputop.doctor.logs.numbers.gpus.smi_rows import HOT_C, SLOW_SHARE, Heat, th
 from gputop.doctor.logs.numbers.line import Line
 
 NEWEST, ROWS_MIN = 5, 10
-"""The medians of so many newest rows are compared with the highest clock, if there are at least so many rows (our choice)."""
+"""The medians of this many newest rows are compared with the highest clock, if there are at least this many rows (our
+choice)."""
 _GPUS_MAX = 64
 _GPU = re.compile(r"gpu|rank|device|index")
 _TEMPERATURE = re.compile(r"temp(?:erature)?(?:[ _.]?(?:gpu|c))?|gpu[ _.]?temp(?:erature)?(?:[ _]?c)?")

@@ -12,7 +12,7 @@ from gputop.doctor.logs.numbers.line import Line
 from gputop.doctor.logs.numbers.texts import ONE_DEVICE, ONE_PROCESS
 
 STEPS_MIN, STEPS_MAX = 3, 4096
-"""If several lines that say they are alone name each of so many steps, they are those of several processes (our choice)."""
+"""If processes that say they are the only one print each of this many steps several times, there are several (our choice)."""
 BUSY_PERCENT, IDLE_PERCENT, IDLE_SHARE = 30, 3, 0.03
 """A GPU works from the first utilization on, and is idle up to the second, with no more than this share of its memory in use
 (our choice)."""
@@ -118,7 +118,7 @@ class OneProcess:
             self._rows[int(index[0])] = int(percent[0]), share
 
     def _read_step(self, text: str) -> None:
-        """Count how often a line of a process that is alone says the same step: so many processes print it."""
+        """Count how often processes that say they are the only one print the same step: that is how many there are."""
         step = _STEP.search(text)
         if step is not None and (step[0] in self._steps or len(self._steps) < STEPS_MAX):
             self._steps[step[0]] += 1

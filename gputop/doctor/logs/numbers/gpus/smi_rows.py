@@ -37,7 +37,7 @@ class Heat:
     __slots__ = ("highest", "newest", "rows")
 
     def __init__(self, newest: int) -> None:
-        """Keep so many."""
+        """Keep the ``newest`` rows."""
         self.newest: deque[tuple[float, float]] = deque(maxlen=newest)
         self.highest = 0.0
         """The highest clock, in MHz."""

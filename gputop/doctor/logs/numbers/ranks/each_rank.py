@@ -68,7 +68,8 @@ _OF_ALL = re.compile(
     r"\D{0,12}(\d{1,6})\b",
     re.IGNORECASE,
 )
-"""The samples of all ranks and the batch of each, in one line of none of them: "training images: 48210, batch per GPU: 32"."""
+"""The samples of all ranks and the batch of each, in a line that belongs to no rank: "training images: 48210, batch per GPU:
+32"."""
 _SECONDS = re.compile(r"\d ?m?s\b|\((?:m?s|sec)\)")
 _LOSS = re.compile(r"(?<![A-Za-z])(?:\w{1,20}_)?loss[ :=]{1,4}(\d{1,9}\.\d{1,9})\b", re.IGNORECASE)
 

@@ -12,9 +12,9 @@ from gputop.doctor.logs.numbers.line import Line
 from gputop.doctor.logs.numbers.texts import COMPUTES_LONGER
 
 REPORTS_MIN = 2
-"""So many reports name the same rank (our choice); each is the mean of many iterations."""
+"""At least this many reports name the same rank (our choice); each is the mean of many iterations."""
 SLOWER = 1.3
-"""The slowest rank takes at least so many times as long as the fastest one (our choice)."""
+"""The slowest rank takes at least this many times as long as the fastest one (our choice)."""
 _VALUE = re.compile(r"\b(M[nx])(Rtt|Tmp|Clk)/Rnk: (\d{1,6}(?:\.\d{1,3})?)[A-Za-z]{1,3}/(\d{1,5})\b")
 """megatron/core/utils.py, StragglerDetector.report, since core 0.6."""
 

@@ -22,7 +22,7 @@ from gputop.doctor.logs.numbers.setting import Setting
 
 RANKS_MAX, KEPT, COLUMNS_MAX = 256, 4096, 64
 MEANS_MIN = 2
-"""So many tables are enough if a line calls their values means (our choice)."""
+"""This many tables are enough if a line calls their values means (our choice)."""
 _COLUMNS = re.compile(r"(?i)\s{0,4}(?:[#;/]{1,2}\s{0,4})?(?:columns?|fields?)\s?[:=]\s{0,4}(\S.{5,300})$")
 """The names of columns in a comment: "# columns: step, rank, t_step, t_data"."""
 _OF_RANKS = frozenset(("rank", "gpu", "global rank"))

@@ -11,9 +11,10 @@ from gputop.doctor.logs.numbers.setting import Setting
 from gputop.doctor.logs.numbers.speakers import Turns
 
 TURNS_MIN = 5
-"""At so many steps or more, all ranks print the same id, a different one each time; one list of ids is enough (our choice)."""
+"""At this many steps or more, all ranks print the same id, a different one each time; one list of ids is enough (our
+choice)."""
 LISTED_MIN = 4
-"""Samplers with different seeds would not agree on so many ids in a line, in no order (our choice)."""
+"""Samplers with different seeds would not agree on this many unsorted ids in one line (our choice)."""
 TURNS_MAX, RANKS_MAX = 4096, 1024
 _ID = re.compile(
     r"(?i)(?<![a-z])(?<!batch )(?<!batch_)(?:(?:doc(?:ument)?|sample|clip|example|image|img|utt(?:erance)?|item|row|record|"

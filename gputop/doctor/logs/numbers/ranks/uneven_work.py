@@ -11,7 +11,7 @@ from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.logs.numbers.parts import LINES_MIN, kind_of
 
 LONGER = 1.3
-"""The last rank computes so many times as long as the mean of all, in the middle of the steps (our choice)."""
+"""The last rank computes this many times as long as the mean of all, in the median step (our choice)."""
 SHARE_MAX = 0.7
 """No rank is the last one in more of the steps: then that rank is slow (our choice)."""
 WAIT_SHARE = 0.5
