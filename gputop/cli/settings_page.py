@@ -12,10 +12,10 @@ from gputop.settings.values import Settings
 
 PAGE = "docs/settings.md"
 NO_SETTINGS: Mapping[str, tuple[str, ...]] = {
-    "print something else than the dashboard": ("once", "json", "stream", "count", "version", "help"),
+    "print something other than the dashboard": ("once", "json", "stream", "count", "version", "help"),
     "names the settings file": ("config",),
 }
-"""Why an option is no setting -> the names of such options in the parser's result."""
+"""Why an option is not a setting -> the names of such options in the parser's result."""
 _HEAD = """\
 # Settings
 
@@ -42,15 +42,15 @@ _TAIL = """\
 
 - Paths begin at the folder of the settings file; `~` is the home directory.
 - An option that names machines (`-H`, `--hosts`, `--slurm`, `--pods`, `--prometheus`, `--no-host`) replaces all settings that
-  name some. `via` and `remote` hold for hosts that an option names, too. `prometheus_auth` is sent only to the server that
+  name some. `via` and `remote` also apply to hosts that an option names. `prometheus_auth` is sent only to the server that
   `prometheus` names.
 - `slurm` and `pods` also say how to reach the hosts. They cannot be combined with `host`, `hosts` or each other, and `via` does
-  not hold for them. `prometheus` can be combined with each of these.
+  not apply to them. `prometheus` can be combined with each of these.
 - If the hosts cannot be found, for example because a Slurm job has ended, gputop says so and shows this machine.
-- `gpus` and `virtual` are about this machine; they do not hold for hosts. `-g all` shows all GPUs.
-- The settings are the dashboard's. `--once`, `--stream` and the commands use only `nccl_ras`: a script must not depend on a
-  person's settings, and a host that is watched must not watch others because of the settings there. They, too, say on standard
-  error what is wrong with the file.
+- `gpus` and `virtual` are about this machine; they do not apply to hosts. `-g all` shows all GPUs.
+- The settings are those of the dashboard. `--once`, `--stream` and the commands use only `nccl_ras`: a script must not depend
+  on a user's settings, and a host that is watched must not watch others because of its own settings file. They, too, say on
+  standard error what is wrong with the file.
 """
 
 
@@ -63,7 +63,7 @@ def page() -> str:
     no_settings = "; ".join(
         f"{', '.join(_code(options[name][-1]) for name in names)} {reason}" for reason, names in NO_SETTINGS.items()
     )
-    return f"{_HEAD}{''.join(rows)}{_TAIL}- Some options are no settings: {no_settings}.\n"
+    return f"{_HEAD}{''.join(rows)}{_TAIL}- Some options are not settings: {no_settings}.\n"
 
 
 def _row(name: str, setting: Setting, options: Mapping[str, list[str]]) -> str:
