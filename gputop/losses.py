@@ -34,7 +34,7 @@ _BESIDE_A_RETURN = frozenset(
         *("chosen", "rejected", "accuracy", "accuracies", "shaping", "intrinsic", "cost", "penalty", "target", "code"),
     )
 )
-"""What is logged beside an agent's return and is none; rewards of preferences move as they like."""
+"""What is logged next to an agent's return and is not one; rewards of preferences may move in any direction."""
 _OF_EPOCH = "_epoch"
 _SHORT = re.compile(r"(?:^|[^a-z])(?:nll|b?ce|(?:nt_?)?xent|cross_?entropy|ctc|rnn-?t|transducer|supcon)(?:$|[^a-z])")
 """What scripts call a loss of classification or of a language model; it counts where no metric has "loss" in its name."""
@@ -49,7 +49,8 @@ _BESIDE_A_LOSS = frozenset(
         *("lr", "weight", "coef", "coeff", "lambda", "beta", "delta", "temp", "temperature", "norm", "std", "var"),
     )
 )
-"""What is logged about a loss or its model and is none: ``recon_psnr``, ``huber_delta``, ``mae/lr`` of a masked autoencoder."""
+"""What is logged about a loss or its model and is not a loss: ``recon_psnr``, ``huber_delta``, ``mae/lr`` of a masked
+autoencoder."""
 STAGES = (
     r"level|stage|phase|lesson|difficulty|curriculum|task|rollout(?:[_ ](?:length|len|steps))?|horizon|unroll|"
     r"seq(?:uence)?[_ ]?len(?:gth)?|(?:context|ctx)[_ ]?len(?:gth)?|resolution|(?:image|img|crop)[_ ]?size"

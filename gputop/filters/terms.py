@@ -66,7 +66,7 @@ class Term:
         """Return the value as a length of time in seconds.
 
         Raises:
-            UsageError: it is none.
+            UsageError: it is not one.
         """
         try:
             return units.parse_duration(self.value)
@@ -78,7 +78,7 @@ class Term:
         """Return the value as a size in bytes.
 
         Raises:
-            UsageError: it is none.
+            UsageError: it is not one.
         """
         try:
             return units.parse_bytes(self.value)
@@ -90,7 +90,7 @@ class Term:
         """Return the value as numbers and ranges of numbers: "0,2-3".
 
         Raises:
-            UsageError: it is none.
+            UsageError: it is not one.
         """
         found = [_INTEGERS.fullmatch(part) for part in self.value.split(",")]
         if not all(found):

@@ -180,7 +180,7 @@ class MetricMemory:
                     series.by_step.limit = series.by_time.limit = limit
 
     def keep(self, run_id: str) -> None:
-        """Forget this run last of all that the stream does not carry."""
+        """Of the runs that the stream does not carry, forget this one last."""
         if run_id in self._runs:
             self._runs[run_id] = self._runs.pop(run_id)
 

@@ -76,7 +76,7 @@ def answer_of(line: bytes) -> Answer | None:
     """Return the answer in a line; None if there is none, and ``Misunderstood`` for one that this gputop cannot read.
 
     Raises:
-        FormatError: it is no JSON, or has more records than a machine.
+        FormatError: it is not JSON, or has more records than a machine.
     """
     if not is_answer(line):
         return None

@@ -16,7 +16,7 @@ POINTS_MOST = 20_000
 """Values kept for the next snapshot; the doctor uses the newest minutes."""
 HOSTNAME = "hosts"
 METRICS = frozenset(name for metric in (STEP, BACKWARD) for name in (metric, AUTOMATIC_PREFIX + metric))
-"""The metrics that the rules on hosts judge by. A hundred hosts log so much that any more would slow down the screen."""
+"""The metrics that the rules on hosts judge by. A hundred hosts log so much that more metrics would slow down the screen."""
 
 
 class JoinedStream:

@@ -27,7 +27,7 @@ ANSWER_S = 8.0
 """A rank checks for a request every 2 s, on a thread that may wait for its disk or for the interpreter."""
 RECORD_S = 20.0
 RECORD_STEPS = 15
-"""A profile may take this many steps' time for each recorded step, and ``RECORD_S`` in addition."""
+"""A profile may take the time of this many steps for each recorded step, plus ``RECORD_S``."""
 LATER = (
     "the GPU did this work later, after what the host had queued before: its kernels are not recorded. With loss.item() in "
     "each step, for the time of a profile, the host waits for them"

@@ -50,7 +50,7 @@ def _sharing(kind: Any, *, frozen: bool = False, slots: bool = False, kw_only: b
     kind.__doc__ = kind.__doc__ or kind.__name__  # without one, dataclasses imports inspect to write it
     made = _made(kind, init=False, repr=False, eq=False, slots=slots, kw_only=kw_only)
     names = tuple(field.name for field in dataclasses.fields(made) if field.compare)
-    # Two, so that the result is a tuple, which takes an object for equal to itself; the class itself if nothing is compared.
+    # Two, so that the result is a tuple, which considers an object equal to itself; the class itself if nothing is compared.
     made.__dataclass_values__ = attrgetter(*names) if len(names) > 1 else attrgetter(*(names or ("__class__",)) * 2)
     added: dict[str, Any] = {"__repr__": _repr, "__eq__": _eq}
     if "__init__" not in defined:

@@ -248,7 +248,7 @@ class Listener:
 
 
 def _evaluation_of(metrics: dict[str, float]) -> dict[str, float]:
-    """Return what a line says of an evaluation, and the training's scores beside it; empty without any.
+    """Return what a line says of an evaluation, and the training's scores next to it; empty without any.
 
     The training's loss is known of each step: the printed one is a mean.
     """

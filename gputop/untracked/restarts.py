@@ -13,7 +13,7 @@ ENDS_MIN = 2
 LONGER = 2.0
 """A start that lasts this many times as long as the last one has got past the error (our choice)."""
 SLACK_S = 20.0
-"""And so much longer: ranks start and import slowly, on a busy machine too."""
+"""And by this much longer: ranks start and import slowly, especially on a busy machine."""
 
 
 class Ends:

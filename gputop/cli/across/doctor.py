@@ -119,8 +119,8 @@ class _Watched:
             self.outcomes[host] = replace(outcome, findings=each[0], suppressed=each[1])
 
     def tell_once(self, rendezvous: Sequence[Rendezvous]) -> list[Finding]:
-        """Take what each host's doctor says about launchers that wait out, where ``rendezvous`` tells of them; return the
-        findings among it.
+        """Take out what each host's doctor says about waiting launchers that ``rendezvous`` reports; return the findings among
+        it.
         """
         reported: list[Finding] = []
         for host, outcome in self.outcomes.items():
@@ -237,8 +237,8 @@ def diagnose(options: argparse.Namespace, fleet: Fleet, reach_all: str, reach: R
     launches = watched.launches(statuses, options.run)
     rendezvous = watched.rendezvous(statuses, options.run)
     watched.name_hosts()
-    told = watched.tell_once(rendezvous)
-    _print(options, watched, statuses, launches, rendezvous, told, reach_all)
+    reported = watched.tell_once(rendezvous)
+    _print(options, watched, statuses, launches, rendezvous, reported, reach_all)
     outcomes = [*watched.outcomes.values(), *([watched.over_outcome] if watched.over_outcome is not None else [])]
     own_wait = any(one.user is None for one in rendezvous)
     wrong = any(text for _, texts in watched.troubles() for text in texts) or any(
@@ -253,7 +253,7 @@ def _print(
     statuses: Sequence[HostStatus],
     launches: Sequence[JoinedLaunch],
     rendezvous: Sequence[Rendezvous],
-    told: Sequence[Finding],
+    reported: Sequence[Finding],
     reach: str,
 ) -> None:
     from gputop.cli.across.doctor_texts import launch_text, run_text, untracked_text, waiting_text
@@ -297,7 +297,7 @@ def _print(
         blocks.append(run_text(run, texts, over, list(watched.seen)))
     blocks += [untracked_text(run, over) for run in untracked]
     blocks += [launch_text(launch, watched.unread, reach) for launch in launches]
-    blocks += [waiting_text(one, told, watched.unread) for one in rendezvous]
+    blocks += [waiting_text(one, reported, watched.unread) for one in rendezvous]
     print("\n\n".join("\n".join(map(printable, block.split("\n"))) for block in blocks))
 
 

@@ -35,16 +35,16 @@ def launch_text(launch: JoinedLaunch, unread: Sequence[str], reach: str) -> str:
     return f"{' '.join((head, *texts))}\n  gputop logs {reach} {name}  # why\n  gputop stop {reach} {name}"
 
 
-def waiting_text(one: Rendezvous, told: Sequence[Finding], unread: Sequence[str]) -> str:
+def waiting_text(one: Rendezvous, reported: Sequence[Finding], unread: Sequence[str]) -> str:
     """Return what is wrong with launchers that wait for other nodes, and where to look.
 
-    ``told`` are the findings of the hosts' own doctors on such launchers.
+    ``reported`` are the findings of the hosts' own doctors on such launchers.
     """
     text = rendezvous_text(one, unread)
     look = "# its output on the nodes that are missing says why, unless they were never started"
     if not one.missing:
         look = "# do all nodes have the same --rdzv-endpoint, --rdzv-id and --nnodes, and can they reach that address?"
-    fix = next((item.fix for item in told if set(item.pids) & set(one.pids)), look)
+    fix = next((item.fix for item in reported if set(item.pids) & set(one.pids)), look)
     return "\n  ".join((f"Not tracked: {one.name} has no rank yet: {text}.", *fix.splitlines()))
 
 

@@ -107,7 +107,7 @@ class Seen:
         """Return the function of the user's own code that it is mostly in while it computes nothing, and its share.
 
         Of the function's lines, the most frequent one. A function that also calls the model, or whose name says that it
-        computes, is none: torch's operators leave no call on a stack.
+        computes, does not count: torch's operators leave no call on a stack.
         """
         computing = self._computing
         beside = [look for look in self.looks if look.activity in _BESIDE and _is_beside(look, computing)]
@@ -263,7 +263,7 @@ class Doings:
         self._looks, self._courses = kept, courses
 
     def at_one_line(self, process: Process) -> AtOneLine | None:
-        """Return the line at which a main thread stands; None while it computes, or is not seen."""
+        """Return the line at which a main thread stays; None while it computes, or is not seen."""
         course = self._courses.get(process.key)
         if course is None or course.at is None or self._now - course.looked_at > LOOKED_S:
             return None

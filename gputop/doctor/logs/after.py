@@ -44,7 +44,7 @@ _NO_LINE_OF_ITS_OWN = re.compile(
 _OF_AN_END = re.compile(r'^\s+File "|^(?:Current thread|Thread) 0x|\bNCCL (?:INFO|WARN)\b')
 """What faulthandler and NCCL print when a process ends: dozens of lines per rank."""
 _PROGRESS = re.compile(
-    # In other languages, as in ``tracking.printed.languages``: the epoch stands in each line.
+    # In other languages, as in ``tracking.printed.languages``: each line contains the epoch.
     r"(?i)\b(?:epoch|step|iter(?:ation)?|batch|loss|epoche|[ée]poque|[ée]poca|эпох[аи])\b\D{0,3}\d"
     r"|(?:轮次|エポック|에포크|에폭)\D{0,3}\d|\d\s?it/s|\d\s?s/it|^[\s\[]{0,4}it\b\D{0,3}\d|\bit=\d"
     # A count of a total at the beginning, and a metric after it.

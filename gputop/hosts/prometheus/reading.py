@@ -261,7 +261,7 @@ def _devices(gpus: Mapping[Exporter, Mapping[str, _Gpu]]) -> tuple[tuple[Device,
 
 
 def _uuid(exporter: Exporter, labels: Mapping[str, str]) -> str | None:
-    """Return a GPU's UUID in one form; nvidia_gpu_exporter leaves out what stands before the number."""
+    """Return a GPU's UUID in one form; nvidia_gpu_exporter leaves out what comes before the number."""
     if any(labels.get(label) for label in exporter.instance):
         return None
     text = next((text for label in exporter.uuid if (text := printable(labels.get(label, "")).strip()[:NAME_MAX])), None)

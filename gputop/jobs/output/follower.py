@@ -7,7 +7,7 @@ truncated or replaced, and skips the middle of a file too large for its ``Backlo
 * ``skipped_bytes``: bytes before the data were skipped; forget the unfinished line.
 * ``complete``: the file was read to its end and no more will be written; an unfinished last line counts as a line.
 
-A log that is just being cut begins where the cut says (``log_file``): what it has already copied is there a second time.
+A log that is being cut begins where the cut says (``log_file``): what it has already copied is there twice.
 """
 
 from __future__ import annotations

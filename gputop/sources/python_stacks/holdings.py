@@ -105,7 +105,7 @@ def holdings(objects: Objects, variables: Iterable[Variable]) -> Found:
 
 
 class Updated(NamedTuple):
-    """How many tensors an optimizer keeps state of, beside the only model in DDP."""
+    """How many tensors an optimizer keeps state of, next to the only model in DDP."""
 
     parts: tuple[int, ...]
     """Where DDP, its reducer and the optimizer are, and how many groups of parameters that has: the same as long as nothing is

@@ -16,7 +16,7 @@ _FUNCTION = "init_process_group"
 
 
 class Joining:
-    """Looks at the stacks of siblings, ever more seldom."""
+    """Looks at the stacks of siblings, at growing intervals."""
 
     def __init__(self) -> None:
         self._due: dict[int, tuple[Collection[int], float, float]] = {}

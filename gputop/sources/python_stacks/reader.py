@@ -33,7 +33,7 @@ _WANTED = ("_PyRuntime", "PyCode_Type", "PyUnicode_Type")
 _WORD = struct.Struct("<Q")
 _INT = struct.Struct("<i")
 _TORN = (TornError, struct.error, ValueError, LookupError, OverflowError)
-"""What reading raises where memory is torn: a text that is none, a number that is too large."""
+"""What reading raises where memory is torn: invalid text, a number that is too large."""
 _OUTERMOST = frozenset(("<module>", "_run_module_as_main"))
 """Where every stack of a main thread ends: another one was read while it changed."""
 

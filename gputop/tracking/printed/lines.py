@@ -72,7 +72,7 @@ _OF_ALL = re.compile(r"(?<=[Aa]ccuracy)([\s:=]{1,3})(\d{1,12}) ?/ ?(\d{1,12}) ?\
 _SUM = re.compile(
     rf"(?<![\w/.@-])total(?=[\s:=]{{1,4}}{NUMBER}(?:$|[,|;]|\s(?!(?:m?s|sec|secs|seconds|min|minutes|h)\b)))", re.IGNORECASE
 )
-"""The sum of the losses beside it, if no parts of the time stand before it."""
+"""The sum of the losses next to it, unless parts of the time come before it."""
 _OF_TIME = re.compile(r"(?<![A-Za-z])(?:data|time|load|fwd|bwd|forward|backward)(?![A-Za-z])", re.IGNORECASE)
 _EPISODE = re.compile(r"(?<![A-Za-z])ep(isodes?|s)?[\s:=#_]{0,9}\[?\d", re.IGNORECASE)
 """A line that counts episodes, or epochs where they are abbreviated."""

@@ -107,7 +107,7 @@ DATA_TIME, STEP_TIME = "data_time", "time"
 
 
 def overlaps(line: str) -> bool:
-    """Return whether a line says that the data is loaded beside the steps, so that nothing waits for it."""
+    """Return whether a line says that the data is loaded alongside the steps, so that nothing waits for it."""
     return _OVERLAPS.search(line) is not None
 
 
@@ -205,7 +205,7 @@ def whole_times(line: str) -> dict[str, float]:
 
 
 def _alone(line: str, after: int) -> float | None:
-    """Return the only time without a name in a line, in seconds, if it stands behind ``after``; else None."""
+    """Return the only time without a name in a line, in seconds, if it follows ``after``; else None."""
     times = list(_LONE_S.finditer(line))
     if _OF_BATCH.search(_COUNTED.sub("", line[:after])) is not None:
         return None

@@ -99,7 +99,7 @@ def each_named(line: str) -> str:
 
 def _each_behind_its_side(line: str) -> str:
     """Return a line with the names of all sides, if each is named once, before several measures: "train bce 0.6 auc 0.7 | val
-    bce 0.7 auc 0.6". Only a measure that stands behind several sides has no other meaning.
+    bce 0.7 auc 0.6". Only a measure that follows several sides has no other meaning.
     """
     sides = list(_SIDE_OF.finditer(line))
     if len(sides) < 2:

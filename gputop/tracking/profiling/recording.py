@@ -79,7 +79,7 @@ class Recording:
 
     @property
     def extra_s(self) -> float | None:
-        """How much longer the steps took than as many usual ones."""
+        """How much longer the steps took than the same number of usual ones."""
         if self._first is None or self._seen is None or self._seen[0] <= self._first[0]:
             return None
         return max(0.0, self._seen[1] - self._first[1] - (self._seen[0] - self._first[0]) * self._step_s)

@@ -27,7 +27,7 @@ from gputop.tracking.standing.reporter import Reporter
 NAME = "gputop-before-steps"
 """The name of the memory, as /proc shows it."""
 AFTER_S = 2.0
-"""A process that lives shorter than this after its import of torch has nothing to find."""
+"""A process that ends sooner than this after its import of torch has nothing to find."""
 POLL_S = 0.5
 END_S = 0.2
 _LAUNCHERS = ("torch.distributed.launcher.api", "deepspeed.launcher.runner", "deepspeed.launcher.launch")
@@ -110,7 +110,7 @@ class _Early:
 
 
 def _launches() -> bool:
-    """Return whether this process starts ranks and is none. It shows only some time after its import of torch."""
+    """Return whether this process starts ranks and is not one itself. This shows only some time after its import of torch."""
     main = getattr(getattr(sys.modules.get("__main__"), "__spec__", None), "name", None)
     return (main in _LAUNCHERS or not sys.modules.keys().isdisjoint(_LAUNCHERS)) and "RANK" not in os.environ
 
@@ -120,7 +120,7 @@ _hooked = False
 
 
 def start(torch: Any, is_library: Callable[[str], bool]) -> None:
-    """Say from soon on where this process is, which a launch started, unless it is one of torch's own programs."""
+    """Start to say, after a moment, where this process of a launch is, unless it is one of torch's own programs."""
     global _early, _hooked
     if os.environ.get("GPUTOP_WHERE") == "0" or os.environ.get("GPUTOP_THREAD") == "0":
         return
@@ -142,7 +142,7 @@ def revive() -> None:
 
 
 def end() -> None:
-    """Say nothing any more: the run that begins does, or the process ends."""
+    """Stop saying where it is: the run that begins does, or the process ends."""
     global _early
     ended, _early = _early, None
     if ended is not None:

@@ -1,4 +1,4 @@
-"""How many rows each pane of the dashboard gets: as many as it needs; the remaining ones go to the pane that grows. Pure."""
+"""How many rows each pane of the dashboard gets: as many as it needs; the rest go to the pane that grows. Pure."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def _all_inside(base: Finding, facts: list[Fact], call: tuple[int, str], ranks: 
 
 
 def before_any(scans: Sequence[LogScan]) -> Finding | None:
-    """Return the finding for a run that stood before its first collective operation ended, though nothing failed."""
+    """Return the finding for a run that hung before its first collective operation ended, though nothing failed."""
     return _unreached(scans) or _not_joined(scans) or _behind_bridge(scans) or _ready_for_nothing(scans)
 
 

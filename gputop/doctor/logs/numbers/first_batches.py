@@ -51,7 +51,7 @@ _EACH = re.compile(
 _BAR = re.compile(r"\| {0,9}(\d{1,9})/(\d{1,9}) \[(?:(\d{1,3}):)?(\d{2,3}):(\d\d)<")
 _PLACE = re.compile(r"\[\s{0,9}(\d{1,9})\s?/\s?(\d{1,9})(?:\s{1,9}\(\s{0,3}\d{1,3}%\))?\]")
 BATCHES_MIN = 10
-"""Fewer batches are none of an epoch's training (our choice)."""
+"""Fewer batches are not an epoch of training (our choice)."""
 
 
 class FirstBatches:

@@ -1,4 +1,4 @@
-"""A part of each iteration that takes ever longer, beside others that do not: by the times that its lines print. Pure."""
+"""A part of each iteration that takes longer and longer while others do not: by the times that its lines print. Pure."""
 
 from __future__ import annotations
 

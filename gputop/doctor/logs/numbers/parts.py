@@ -73,7 +73,7 @@ _CLEAR = re.compile(
 """Names that mean parts of a step even if no unit follows the number."""
 _COUNTED = frozenset(("b", "batches", "it", "iters", "steps", "games", "episodes", "samples"))
 _COUNT = re.compile(r"([A-Za-z][\w+/-]{1,20})[ :=]{1,3}\d{1,9} $")
-"""Before what is counted, which stands before its time: "train 400 b 19.4 s"."""
+"""Before what is counted, which comes before its time: "train 400 b 19.4 s"."""
 _COUNTS = ("step", "iter", "iteration", "batch", "epoch")
 """Before a whole number, these names count something."""
 _NESTED = ("bwd_inner", "bwd_allreduce"), "bwd"
@@ -83,7 +83,7 @@ _NESTED = ("bwd_inner", "bwd_allreduce"), "bwd"
 def parts_of(text: str) -> dict[str, float]:
     """Return the seconds of each part that a line prints, by its name in lower case; as printed if it names no unit.
 
-    Without data that is loaded beside the steps, or that a model decodes after it was encoded: nothing waits for it.
+    Leaves out data that is loaded alongside the steps, or that a model decodes after it was encoded: nothing waits for it.
     """
     timer = _OF_MEGATRON.match(text) if " ..." in text else None
     if timer is not None:
@@ -183,7 +183,8 @@ def kind_of(name: str) -> PartKind | None:
 
 
 def spent(parts: Mapping[str, float]) -> dict[PartKind, float]:
-    """Return how long each kind of work takes. A whole is none, unless it is too short to be one: an optimizer's step."""
+    """Return how long each kind of work takes. A whole step is not one, unless it is too short to be whole: an optimizer's
+    step."""
     found: dict[PartKind, float] = {}
     wholes = []
     for name, seconds in parts.items():

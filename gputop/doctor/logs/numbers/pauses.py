@@ -1,7 +1,7 @@
 """Where a run's time goes between its lines, by the times at which they were written. Pure.
 
-Follows the lines that count steps or batches. What is longer than usual between two of them is a pause, and belongs to what
-stands there: the result of an evaluation, a checkpoint, the beginning of an epoch.
+Follows the lines that count steps or batches. A time between two of them that is longer than usual is a pause, and belongs to
+what is printed there: the result of an evaluation, a checkpoint, the beginning of an epoch.
 """
 
 from __future__ import annotations
@@ -262,7 +262,7 @@ _TEXTS: dict[Kind, tuple[Text, str]] = {
         Text(
             "The loop stalls at regular intervals",
             "A checkpoint, an evaluation, a collection of garbage, a plot or a log that is written then.",
-            "gputop run -- ...  # shows what it is\n# do it less often, or beside the training",
+            "gputop run -- ...  # shows what it is\n# do it less often, or in parallel with the training",
         ),
         _INTENDED,
     ),

@@ -1,7 +1,7 @@
 """Rows of tables, each cell with the name of its column, as if the line had named each value. Pure.
 
 A heading is a line of names that two blanks, a tab, a bar or a comma separate, without any number; a row below it has as many
-cells, most of them numbers. A logger may stand before both.
+cells, most of them numbers. Both may follow a logger's words.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NUMBER = re.compile(
 )
 _UNIT = re.compile(r"(?: ?[(\[]|[ _])(?P<unit>m?s)(?:ec(?:onds)?)?[)\]]?$")
 OF_A_GPU = r"mem|clk|clock|mhz|util|temp|power|watt|count|%"
-"""In the name of a column that is about a GPU or counts something, and is no part of a step."""
+"""In the name of a column that is about a GPU or counts something, and is not part of a step."""
 _NO_TIME = re.compile(rf"(?i){OF_A_GPU}|loss|acc|norm|(?<![a-z])lr|tok|samples|/s|per_s|g[bi]")
 
 
@@ -91,7 +91,7 @@ def parts_in(row: Mapping[str, str]) -> dict[str, float]:
 
 
 def _body(text: str) -> tuple[str, bool]:
-    """Return what stands behind a logger's words, without the bars at both ends, and whether a time stood before it."""
+    """Return what follows a logger's words, without the bars at both ends, and whether a time came before it."""
     head = _HEAD.match(text)
     rest = text if head is None else text[head.end() :]
     plain = rest if rest.isascii() else rest.translate(_BARS)

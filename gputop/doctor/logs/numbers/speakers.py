@@ -1,4 +1,4 @@
-"""Which rank or host a line is about, by what stands at its beginning or in its JSON. Pure."""
+"""Which rank or host a line is about, by its beginning or its JSON. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _AFTER_TIME = (
 )
 """The level and the place of a message, as loguru, logging, hydra and others print them."""
 _BEFORE = rf"^{_LOGGER}(?:\[[^\]\s]{{1,60}}/[^\]\s]{{1,60}}\]\s)?{_TIME}{_AFTER_TIME}"
-"""What stands before a message: a logger, a pod, a time and a level."""
+"""What comes before a message: a logger, a pod, a time and a level."""
 _WORD_FOR_RANK = r"(?:rank|trainer|part|proc|rang|rango|s[ıi]ra|ранг|ランク|랭크|进程)"
 _RANK = re.compile(
     _BEFORE + r"(?:\s{0,8}\W{0,2}(?:" + _WORD_FOR_RANK + r"[ _:#=-]{0,3}|gpu[ _:#=]?)(?P<rank>\d{1,4})(?:/\d{1,4})?"
@@ -45,7 +45,7 @@ _HOST = re.compile(
     r"[A-Za-z][\w-]{1,30}\d\.[a-z][\w.-]{1,40}|gpu-\d[\w.-]{0,20}|[A-Za-z][\w.-]{1,38}(?=\[\d)))"
     r"(?:\[(?P<number>\d{1,4})\])?\s?[\])>:|]\s"
 )
-"""A host by a name of the usual forms (node07, lc-203, gn14.site), or by one that stands before the number of a rank."""
+"""A host by a name of the usual forms (node07, lc-203, gn14.site), or by one before the number of a rank."""
 _POD = re.compile(r"^\[pod/(?P<host>[\w.-]{1,60})/[\w.-]{1,60}\](?P<number>(?!))?\s")
 _BEFORE_RANK = re.compile(_BEFORE + r"\s{0,12}(?P<host>[A-Za-z][\w.-]{0,37}(?:: {1,2}|(?<=\d) {1,4}))rank[ _:#=]{0,2}\d")
 _HOST_KEY = re.compile(r"[\"'](?:host(?:name)?|node)[\"']: {0,2}[\"'](?P<host>[A-Za-z][\w.-]{0,60})[\"']")

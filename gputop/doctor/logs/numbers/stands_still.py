@@ -58,7 +58,7 @@ _OTHER_WAITS = re.compile(
     r"(?i)\b(?:val|valid|metrics?|patience|best|evals?|early.?stopping|upload\w*|queued?|requests?|compil\w*|evaluat\w*|"
     r"resources|placement|replay|buffer|loss|epochs)\b"
 )
-"""What is said of a metric, or of something that waits beside the training."""
+"""What is said of a metric, or of something that waits alongside the training."""
 AGO_MIN_S = 60.0
 """A last step is long ago from here on (our choice)."""
 _STEP = re.compile(r"(?i)\bstep\W{1,3}(?:r\d{1,4}=)?(\d{1,12})\b")
@@ -96,7 +96,7 @@ class StandsStill:
             self._number = 0
 
     def _says_so(self, line: Line) -> bool:
-        """Return whether a line says that the training stands."""
+        """Return whether a line says that the training stands still."""
         text = line.text
         if _PASSED.search(text) is not None or _OTHER_WAITS.search(text) is not None:
             return False
@@ -122,7 +122,7 @@ class StandsStill:
         return self._alive_at == before
 
     def findings(self) -> tuple[Finding, ...]:
-        """Return that the run stands, if it says so to the end."""
+        """Return that the run stands still, if it says so to the end."""
         if self._number < SAID_MIN or self._after > NEAR or not self._of_training:
             return ()
         text, at, stated = self._said[-1]

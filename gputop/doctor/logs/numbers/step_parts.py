@@ -131,7 +131,7 @@ _TEXTS: dict[PartKind, tuple[str, Text, str]] = {
     "saving": (
         "E07",
         CHECKPOINTS,
-        "It is saved beside the training.",
+        "It is saved in parallel with the training.",
     ),
     "logging": (
         "E07",
@@ -140,7 +140,7 @@ _TEXTS: dict[PartKind, tuple[str, Text, str]] = {
             "Metrics, plots or logs are computed or written in each step, and the GPU waits meanwhile.",
             "if step % 100 == 0: ...  # log less often, and numbers instead of images",
         ),
-        "It runs beside the training.",
+        "It runs in parallel with the training.",
     ),
     "evaluation": (
         "E07",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 HELD_BYTES = 4096
-"""So much may be held back until the second mark comes."""
+"""At most this much is held back until the second mark comes."""
 _BEGIN = (
     rb"^( {0,2}[-=*#~_<>]{2,80} ?(?:begin(?:ning)? of |start of )?(?:the |generated )?"
     rb"(sample|completion|generation|text|output)s?\b[^\n]{0,60}\n)"

@@ -23,7 +23,7 @@ MAIN_SHARE_MAX = 1 / 3
 USED_UP_PERCENT = 90.0
 """From this use of all cores on, threads wait for each other (our choice)."""
 RANKS_SHARE_MIN = 0.25
-"""The ranks themselves use at least this fraction of the cores, even beside other programs (our choice)."""
+"""The ranks themselves use at least this fraction of the cores, even next to other programs (our choice)."""
 BUSY_PERCENT = 60.0
 """Busier GPUs do not wait for the CPU (our choice)."""
 HOLD_S = 10.0
@@ -32,7 +32,7 @@ SETTINGS_SHOWN = 3
 
 
 class _Setting(NamedTuple):
-    """How many threads a rank is to compute with, the setting in words, and where it stands."""
+    """How many threads a rank is to compute with, the setting in words, and where it is set."""
 
     threads: int
     text: str

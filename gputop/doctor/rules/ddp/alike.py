@@ -16,8 +16,8 @@ from gputop.doctor.rules.support.shared import has_group_threads
 
 HOLD_S = 10.0
 GROUPED_HOLD_S = 60.0
-"""Ranks with threads of a process group are named only after this time: their sockets may have been read before they connected
-(our choice)."""
+"""Ranks with threads of a process group are reported only after this time: their sockets may have been read before they
+connected (our choice)."""
 _NO_GROUP = "never calls init_process_group"
 _OTHER_VALUES = "seems to pass other values to init_process_group, such as the defaults of its own options"
 _MPI = ("mpirun", "srun")

@@ -22,7 +22,7 @@ UNSYNCED_SHARE_MIN = 0.5
 COMMUNICATION_SHARE_MIN = 0.1
 """Reducing every micro-batch is reported if it costs this share of a step (docs/rules.md#c04)."""
 _ONE_OF_SEVERAL = ("loss/", "auto/loss/")
-"""The backward passes of several losses, such as those of a GAN, are no micro-batches: each may be of another model."""
+"""The backward passes of several losses, such as those of a GAN, are not micro-batches: each may be of another model."""
 _NO_SYNC = """\
 last = (i + 1) % {steps} == 0
 with nullcontext() if last else model.no_sync():  # forward and backward, both inside

@@ -31,7 +31,7 @@ RECEIVER_SHARE_MAX = 0.5
 LOSS_MIN, LOSS_COUNT_MIN = 0.01, 100
 """TCP halves its rate at every loss. In a data center, less than 0.1% is usual (our choice)."""
 LOSS_TIMES = 5.0
-"""A host is named if its paths lose this many times as much as all others (our choice)."""
+"""A host is reported if its paths lose this many times as much as all others (our choice)."""
 HOLD_S = 15.0
 """How long either rule must hold, on top of the window (our choice)."""
 SHOWN_MOST = 6

@@ -22,7 +22,7 @@ LOSSES_MIN = 12
 EVALUATIONS_MIN = 6
 """A recognizer says nothing in its first evaluations: CTC's loss has a plateau of blanks at first (our choice)."""
 ALL = 0.98
-"""So large a share of the words, characters or phones is wrong: an empty answer has an error rate of 1 (our choice)."""
+"""At least this share of the words, characters or phones is wrong: an empty answer has an error rate of 1 (our choice)."""
 _RATES, _PLAIN_RATES = frozenset(("wer", "cer", "per", "ter", "mer")), frozenset(("wer", "cer"))
 _LAST = re.compile(r"[a-z]+$")
 _OF_TRAINING = frozenset(("train", "training", "best", "min", "max"))

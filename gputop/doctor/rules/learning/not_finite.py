@@ -110,7 +110,7 @@ def _lost(evidence: Evidence, group: RankGroup, rank: Rank) -> _Lost | None:
     if name is None or not is_training_loss(name):
         return None
     names = [name]
-    if not math.isfinite(rank.metrics[name]):  # beside the loss of some batches, a script may print that of each epoch
+    if not math.isfinite(rank.metrics[name]):  # besides the loss of some batches, a script may print that of each epoch
         names += [other for other in LOSS_METRICS if other in rank.metrics and other != name]
     found = [item for item in (_lost_by(evidence, group, rank, item) for item in names) if item is not None]
     return min(found, key=lambda item: item.since, default=None)

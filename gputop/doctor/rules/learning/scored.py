@@ -1,5 +1,5 @@
-"""A score of the evaluation that stays at that of guessing, beside a training that learns: by scores where no losses show it
-(part of J05).
+"""An evaluation score that stays at that of guessing while the training learns: by scores where no losses show it (part of
+J05).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Guess(NamedTuple):
 
 
 def stays_at_guessing(evidence: Evidence, group: RankGroup) -> Guess | None:
-    """Return a score that stays at guessing, while the training's rises; None beside a loss of the evaluation."""
+    """Return a score that stays at guessing, while the training's rises; None if the evaluation has a loss."""
     ranks = logged.ranks_of(group)
     evaluations = courses(evidence, group, is_an_evaluation)
     # A loss of the evaluation that was better once shows that the model had learned something.

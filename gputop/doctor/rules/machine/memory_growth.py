@@ -374,6 +374,7 @@ def _parts(
 
 
 def _usual(part: Sequence[Stretch]) -> float:
-    """Return the mean of the lower half: what a step holds for a moment, such as dense gradients, stands on what stays."""
+    """Return the mean of the lower half: what a step holds for a moment, such as dense gradients, comes on top of what
+    stays."""
     lower = sorted(part, key=lambda item: item.mean)[: -(-len(part) // 2)]
     return sum(item.mean * item.count for item in lower) / sum(item.count for item in lower)

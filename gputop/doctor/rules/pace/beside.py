@@ -1,4 +1,4 @@
-"""What main threads are seen to do beside training, by their stacks: where, and for what a loop pauses (for D01, E07, E10).
+"""What main threads are seen to do besides training, by their stacks: where, and for what a loop pauses (for D01, E07, E10).
 
 The same for tracked and untracked runs. Of a tracked run, the journal knows what passes within a step: there, a pause is what
 happens between two steps. What a look at a stack means is decided in ``whereabouts.activities``.
@@ -112,7 +112,7 @@ def repeated(lengths: Sequence[int], times_min: int, longest: float = LONGEST) -
 
 
 def seen_beside(evidence: Evidence, group: RankGroup) -> Beside | None:
-    """Return where the rank of a tracked run is that is most often seen beside its computation; None if none is."""
+    """Return where the rank of a tracked run is that is most often seen outside its computation; None if none is."""
     memo: dict[str, Beside | None] = evidence.memo.setdefault("beside", {})
     if group.key not in memo:
         found = [_beside(member, seen) for member, seen in _looks(evidence, group, SPAN_S)]

@@ -29,7 +29,7 @@ BUSY_PERCENT = 40.0
 HOLD_S = 10.0
 SEEN_MIN = 3
 SEEN_SHARE = 0.6
-"""A line is named if the script was seen there this often, and in this share of all looks at its own code (our choice)."""
+"""A line is reported if the script was seen there this often, and in this share of all looks at its own code (our choice)."""
 
 
 def own_work(evidence: Evidence, group: RankGroup) -> Judgement:

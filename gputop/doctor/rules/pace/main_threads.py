@@ -40,7 +40,7 @@ RUNS_SHARE = 0.8
 IN_MODEL_SHARE = 0.7
 """Ranks that only differ in the size of their batches are seen in the model most of the time (our choice)."""
 LONGER_SHARE = 0.2
-"""By so much more one rank is seen in forward; less is chance, with twenty looks (our choice)."""
+"""One rank is seen in forward in this much more of its looks; with twenty looks, less is chance (our choice)."""
 SPIN_PERCENT = 90.0
 """NCCL's kernels poll, so the GPU of a rank that waits for another one is fully used."""
 BUSY_PERCENT = 60.0

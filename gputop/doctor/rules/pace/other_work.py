@@ -28,8 +28,8 @@ WAITS_FACTOR = 0.6
 """Most of this time, the others must be seen where ranks wait for each other: in backward, or a collective (our choice)."""
 GROWTH_LOOKS_MIN = 45
 GROWTH_MIN, GROWN_SHARE = 0.35, 0.4
-"""By so much the share of a function that computes nothing grows from the first third of the looks to the last, and so much it
-is there. Of 15 looks each, chance makes two shares differ that much in 3% of all cases (our choice)."""
+"""The share of a function that computes nothing grows by this much from the first third of the looks to the last, where it is
+at least the second value. Of 15 looks each, chance makes two shares differ that much in 3% of all cases (our choice)."""
 EVALUATE_LESS = (
     "if step % 1000 == 0: evaluate(...)  # less often, or on a part of the validation set\n"
     "with torch.inference_mode(): ...  # and with a larger batch: no gradients are kept"

@@ -120,7 +120,7 @@ def stalls_by_own_times(evidence: Evidence, group: RankGroup) -> Judgement:
             ],
             "Something runs then that blocks the loop: a checkpoint, an evaluation, a plot, a collection of garbage, or "
             "work of another rank.",
-            "gputop run -- ...  # shows what it is\n# do it less often, or beside the training",
+            "gputop run -- ...  # shows what it is\n# do it less often, or in parallel with the training",
             "The length and frequency of the pauses are intentional.",
         )
         return Suspicion(finding, 3.0)

@@ -68,7 +68,7 @@ def stalls_that_return(evidence: Evidence, group: RankGroup) -> Judgement:
             continue
         works = windows.device_share(evidence, group, rank, points, (windows.DEVICE_STEP,))
         if works is not None and works > 1 - found.excess_share / 2:
-            continue  # for most of each pause, the host waits for work that it has queued
+            continue  # for most of each pause, the host waits for work that it has queued itself
         cause = _cause(evidence, group, rank, found)
         if cause == "data" or (cause == "other" and _waits_for_another(evidence, group, rank)):
             continue

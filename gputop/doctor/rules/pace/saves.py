@@ -39,7 +39,7 @@ if step % 1000 == 0 and rank == 0: torch.save(...)  # or by the clock: every ten
 from torch.distributed.checkpoint import async_save  # writes while training continues"""
 SPAN_S = 30.0
 PARTS = 3
-"""The waits come again and again: some in each third of the span. A long checkpoint now and then is none of these."""
+"""The waits come again and again: some in each third of the span. A long checkpoint now and then does not count."""
 SAMPLES_MIN = 15
 WRITTEN_MIN_BYTES = 2**24
 TIMES_READ = 4
@@ -57,7 +57,7 @@ about equally many steps each (our choice)."""
 WRITES_SHARE = 0.8
 """The process writes in this share of the pauses, and this share of all that it writes is written then (our choice)."""
 READ_S = 3.5
-"""Disk counters are as old as two seconds, and losses as one: what is written in a pause may seem so much longer."""
+"""Disk counters are as old as two seconds, and losses as one: a write in a pause may seem this much longer."""
 _FIX = """\
 if step % 1000 == 0 and rank == 0: save(...)  # or by the clock: every ten minutes
 from torch.distributed.checkpoint import async_save  # writes while training continues

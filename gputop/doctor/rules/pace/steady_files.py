@@ -1,4 +1,4 @@
-"""Files that a run reads or writes all the time, beside its main thread's waits, seen from outside (D01 and E07, possible).
+"""Files that a run reads or writes all the time, apart from its main thread's waits, seen from outside (D01 and E07, possible).
 
 A data set in the training process that reads a whole file for each sample mostly reads it from the page cache: no disk is
 waited for, and the main thread runs. A thread or a child that writes a checkpoint in each step lets the main thread run, too.

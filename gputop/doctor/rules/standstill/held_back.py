@@ -22,7 +22,7 @@ CROSSED_HOLD_S = 15.0
 
 
 def unread_output(evidence: Evidence, group: RankGroup) -> Judgement:
-    """Judge G01 for a process that prints into a pipe or a terminal from which nothing is read: it stands in write()."""
+    """Judge G01 for a process that prints into a pipe or a terminal from which nothing is read: it hangs in write()."""
     process = next((each for each in _waiting(evidence, group, "output") if not is_session(each.command)), None)
     if process is None:
         return None

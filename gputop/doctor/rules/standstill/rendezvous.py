@@ -61,7 +61,7 @@ def never_complete(evidence: Evidence, group: RankGroup) -> Judgement:
     if not all(_waits(evidence, process, G03_EARLY_S, by_hand) for process in processes) or _has_group(evidence, group):
         return None
     if held_up(evidence, group) is not None:
-        return None  # one of them stands elsewhere, and the others wait for it (G01)
+        return None  # one of them hangs elsewhere, and the others wait for it (G01)
     early = not all(_waits(evidence, process, G03_AGE_S, by_hand) for process in processes)
     if absent is not None:
         return _waits_for_absent(evidence, group, ranks, absent, early)

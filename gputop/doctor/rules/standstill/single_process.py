@@ -230,9 +230,9 @@ def single_process_hangs(evidence: Evidence, group: RankGroup) -> Judgement:
 
 
 def _stands_at(evidence: Evidence, process: Process, word: str) -> AtOneLine | None:
-    """Return the line at which a process stands; None if it has not for long, or may wait for work.
+    """Return the line at which a process hangs; None if it has not for long, or may wait for work.
 
-    One that was hardly seen to train stands only if nothing can end its wait.
+    One that was hardly seen to train counts as hanging only if nothing can end its wait.
     """
     at = evidence.doings.at_one_line(process)
     if at is None or at.looks < at_rest.SAMPLES_MIN or at.seconds < max(STOOD_MIN_S, LONGER_THAN_BREAKS * at.longest_break_s):

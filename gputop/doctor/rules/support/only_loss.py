@@ -59,10 +59,10 @@ def only_loss(evidence: Evidence, group: RankGroup) -> tuple[Rank, str] | None:
 
 
 def _without_means(evidence: Evidence, group: RankGroup, rank: Rank, losses: set[str]) -> set[str]:
-    """Return the losses without those that are the means of another one, which scripts log beside it after each epoch."""
+    """Return the losses without those that are the means of another one, which scripts log next to it after each epoch."""
     values = {name: len(evidence.series(logged.run_id(group), rank.rank, name)) for name in losses}
     most = max(values.values())
     plain = {name for name in losses if name in LOSS_METRICS or name.endswith("_epoch")}
     left = {name for name in losses if name not in plain or SUMMED_UP * values[name] > most}
-    # Lightning's bar shows the last step's loss beside its mean over the epoch: printed once per epoch, both are one loss.
+    # Lightning's bar shows the last step's loss next to its mean over the epoch: printed once per epoch, both are one loss.
     return {name for name in left if not (name.endswith("_step") and f"{name.removesuffix('_step')}_epoch" in left)}

@@ -33,7 +33,7 @@ def has_group_threads(process: Process) -> bool:
 
 
 LINE_SHARE = 0.25
-"""A line is named if the main thread was seen there in this share of all looks (our choice)."""
+"""A line is reported if the main thread was seen there in this share of all looks (our choice)."""
 
 
 def seen_at(evidence: Evidence, processes: Sequence[Process], within_s: float) -> list[Fact]:

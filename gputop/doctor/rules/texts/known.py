@@ -58,10 +58,10 @@ _REMARKS = frozenset(
         *("pl_gpu_unused", "pl_no_gpu", "pl_workers", "rdzv_address", "rnn_flat", "tensor_cores", "too_many_workers"),
     }
 )
-"""Remarks that no other rule reads without a journal: of a live run, they state what they state of its log, but are only
-possible. What a launcher prints for every run (``omp1``) is left to the logs."""
+"""Remarks that no other rule reads without a journal: they say the same of a live run as of its log, but are only possible.
+What a launcher prints for every run (``omp1``) is left to the logs."""
 _MISS_A_GPU = frozenset({"cpu_build", "no_accelerator", "pin_no_accel", "pl_no_gpu"})
-"""Of these, what says nothing on a machine without a GPU, where a run stands on virtual ones."""
+"""Of these, those that mean nothing on a machine without a GPU, where a run uses virtual ones."""
 _JUDGED_WHILE_ALIVE = frozenset({"coll_mismatch", "oom_other_proc"})
 
 

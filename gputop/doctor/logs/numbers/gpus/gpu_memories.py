@@ -1,4 +1,4 @@
-"""The memory of each GPU beside the others', as one line prints it: with nn.DataParallel, the first holds more. Pure."""
+"""The memory of each GPU compared with the others', as one line prints it: with nn.DataParallel, the first holds more. Pure."""
 
 from __future__ import annotations
 

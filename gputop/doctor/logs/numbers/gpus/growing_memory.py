@@ -34,7 +34,7 @@ _NO_USE = re.compile(
 _WORD = 10
 """A word this close before a name may say that it is not memory in use: "free mem 10.2G"."""
 _WITHOUT_UNIT = re.compile(r"(?i)memory/\w{0,20}alloc\w{0,10}_mem|memory/\w{0,20}reserved_mem|gpumem|cpumem|max mem$")
-"""Composer's, StyleGAN's and torchvision's names, behind which no unit stands."""
+"""Composer's, StyleGAN's and torchvision's names, which no unit follows."""
 _OF_YOLO = re.compile(r"^\s{1,9}\d{1,5}/\d{1,5}\s{1,12}(\d{1,3}(?:\.\d{1,3})?)G\s")
 """The second column of Ultralytics' table, after the epoch."""
 _OF_MMENGINE = re.compile(r"data_time: \d[\d.]{0,9}\s{1,4}memory: (\d{2,6})\b")

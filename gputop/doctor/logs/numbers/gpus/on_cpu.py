@@ -101,7 +101,7 @@ class OnCpu:
             self._said = line.printed.strip()
 
     def findings(self) -> tuple[Finding, ...]:
-        """Return that the run trains on the CPU beside GPUs."""
+        """Return that the run trains on the CPU although there are GPUs."""
         gpus = max(self._gpus, self._named)
         without = self._without_memory >= WITHOUT_MEMORY_MIN and not self._uses_memory
         if self._trained < TRAINED_MIN or self._uses_memory or self._is_meant or self._has_other or self._is_without:

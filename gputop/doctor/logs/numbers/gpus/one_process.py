@@ -1,4 +1,4 @@
-"""A run of one process beside several GPUs, several such processes in one log, and ranks that share a GPU. Pure."""
+"""A run of one process on a machine with several GPUs, several such processes in one log, and ranks that share a GPU. Pure."""
 
 from __future__ import annotations
 

@@ -16,12 +16,11 @@ from gputop.doctor.logs.numbers.texts import COMMUNICATES, SMALL_STEPS, WAITS_FO
 POSSIBLE, LIKELY = 0.2, 0.35
 """A wait takes at least this share of the processor's time, or a copy of the GPU's (our choice)."""
 NCCL_LIKELY = 0.7
-"""So it is for NCCL: its kernels also run beside others, and wait in them for slower ranks (our choice)."""
+"""The same for NCCL: its kernels also run alongside others, and while they run, they wait for slower ranks (our choice)."""
 LAUNCHES_LIKELY = 0.3
-"""So it is for the start of kernels, which also takes time around it (our choice)."""
+"""The same for kernel launches, which also cost time around the call (our choice)."""
 BUSY = 0.8
-"""A GPU that computes for this share of the processor's time is no GPU that waits, whatever the processor waits for (our
-choice)."""
+"""A GPU that computes for this share of the processor's time does not wait, whatever the processor waits for (our choice)."""
 CALLS_MIN = 10
 """The profiler itself waits for the GPU once or twice."""
 _HEADING = "# of calls"
@@ -201,7 +200,7 @@ _KINDS = (
             "Pageable memory is copied in two steps, and the GPU waits for it.",
             "DataLoader(..., pin_memory=True)\nbatch = batch.to(device, non_blocking=True)",
         ),
-        "The copies run beside the GPU's work, in another stream.",
+        "The copies run alongside the GPU's work, in another stream.",
     ),
     _Kind(
         "E06",
@@ -209,6 +208,6 @@ _KINDS = (
         "gpu",
         NCCL_LIKELY,
         COMMUNICATES,
-        "It runs beside the GPU's own work, or one rank is late and the others wait for it.",
+        "It runs alongside the GPU's own work, or one rank is late and the others wait for it.",
     ),
 )

@@ -20,7 +20,7 @@ ROWS_MIN = 3
 SLOW_SHARE = 0.7
 """A GPU whose clock is below this share of the median clock is far below it (our choice)."""
 HOT_C, HOTTER_C = 82.0, 6.0
-"""Where the rows state no reason, a slow GPU is throttled by heat if it is so hot, and so much hotter than the others: data
+"""Where the rows state no reason, a slow GPU is throttled by heat if it is this hot, and this much hotter than the others: data
 center GPUs begin to slow down between 80 and 90 degrees (our choice)."""
 _COLUMNS_MAX, _GPUS_MAX = 128, 256
 _REASON = "thermal_slowdown"

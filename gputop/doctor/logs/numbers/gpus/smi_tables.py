@@ -20,7 +20,7 @@ SECOND_MOST_MIB, SECOND_SHARE = 1024, 0.25
 """A context that holds nothing else takes at most this much, and this share of what its process holds on its own GPU (our
 choice)."""
 OWN_MIN_MIB = 1024
-"""A run has at least so much memory: a daemon of the machine may have less (our choice)."""
+"""A run has at least this much memory: a daemon of the machine may have less (our choice)."""
 _SERVES = re.compile(r"(?i)ollama|dcgm|vllm|triton|xorg|gnome|serve")
 GPUS_MAX, PROCESSES_MAX = 64, 1024
 _NAME = re.compile(r"^\|\s{1,4}(\d{1,3})\s{1,4}\S.{10,50}\|")

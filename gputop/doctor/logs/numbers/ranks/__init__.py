@@ -1,1 +1,1 @@
-"""What the numbers in the lines of several ranks or hosts say beside each other."""
+"""What the numbers in the lines of several ranks or hosts say when compared."""

@@ -34,7 +34,7 @@ def one_is_late(
     Args:
         printed: for each by its name, the seconds of each part of its steps.
         what: what they are.
-        unit: stands after the seconds: "" if the lines name none.
+        unit: follows the seconds: "" if the lines name none.
         least: the fewest values of a part to judge.
     """
     means = {name: _means(parts, least) for name, parts in printed.items() if parts}
@@ -42,7 +42,7 @@ def one_is_late(
         return None
     common = set.intersection(*(set(parts) for parts in means.values()))
     kinds = {part: kind_of(part) or "compute" for part in common}
-    # Beside a collective operation, in which ranks wait for each other, another wait is one for something of its own.
+    # Next to a collective operation, in which ranks wait for each other, any other wait is for something the rank itself needs.
     others_wait = ("whole", "communication") if "communication" in kinds.values() else ("whole", "communication", "waiting")
     own = [part for part in common if kinds[part] not in others_wait]
     found = max(((*_latest(means, part), part) for part in sorted(own)), default=None)

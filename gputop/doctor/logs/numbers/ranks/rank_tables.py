@@ -121,7 +121,7 @@ class RankTables:
         self._take_amounts(rank[1] or rank[2], zip(self._columns, cells, strict=True))
 
     def _take_row(self, line: Line) -> None:
-        """Take a row whose heading stands behind the words of a logger."""
+        """Take a row whose heading follows the words of a logger."""
         row = line.row
         rank = next((cell for name, cell in row.items() if name in _OF_RANKS and cell.isdecimal()), None)
         host = next((cell for name, cell in row.items() if name in _OF_HOSTS and _HOST.fullmatch(cell)), None)

@@ -1,5 +1,5 @@
-"""Where the ranks of a run that stands still wait, by dumps of py-spy in its log: in different collective operations, or all
-but some in the same one. Pure.
+"""Where the ranks of a run that hangs wait, by dumps of py-spy in its log: in different collective operations, or all but some
+in the same one. Pure.
 """
 
 from __future__ import annotations
