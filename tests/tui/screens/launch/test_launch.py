@@ -657,6 +657,7 @@ async def test_a_start_is_answered_by_a_failure_that_nobody_expected(tmp_path: P
         raise ValueError("an odd answer")
 
     monkeypatch.setattr(slurm_submit_apart, "submit_apart", submit)
+    monkeypatch.setattr(entries, "has_slurm", lambda: True)
     own_commands.remember(own_commands.OwnCommand("mine", "python train.py", str(tmp_path), sbatch="-p gpu"))
     app = ScreenApp(LaunchScreen(recipe=f"{entries.OWN}mine"), virtual_view())
     async with app.run_test(size=(160, 50)) as pilot:
