@@ -20,9 +20,10 @@ from tests.order import dealt
 
 os.environ["GPUTOP_AUTO"] = "0"  # tests that train in this process record only what they log; set before torch is imported
 left_behind.watch()
-# A shell that is not interactive starts a command in the background with SIGINT ignored, and so would all that tests start.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# A shell without job control starts a command in the background with these two ignored, and so would all that tests start.
+for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, usual)
 
 
 # A busy machine draws examples slowly and runs them slowly: neither says anything about a test.

@@ -1,4 +1,4 @@
-"""Tests that interrupt what they start also work where SIGINT is ignored when they begin."""
+"""Tests that interrupt or quit what they start also work where those signals are ignored when they begin."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from tests import REPOSITORY
 
 IN_THE_BACKGROUND = """
 import signal
-signal.signal(signal.SIGINT, signal.SIG_IGN)
+for number in (signal.SIGINT, signal.SIGQUIT):
+    signal.signal(number, signal.SIG_IGN)
 import tests.conftest
-print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)
+print(*(signal.getsignal(number) is signal.SIG_IGN for number in (signal.SIGINT, signal.SIGQUIT)))
 """
-"""As a shell that is not interactive starts ``make test &``."""
+"""As a shell without job control starts ``make test &``."""
 
 
-def test_interrupts_reach_what_tests_start_in_the_background() -> None:
+def test_signals_reach_what_tests_start_in_the_background() -> None:
     found = subprocess.run(
         [sys.executable, "-c", IN_THE_BACKGROUND], cwd=REPOSITORY, capture_output=True, text=True, timeout=60.0, check=True
     )
-    assert found.stdout == "False\n"
+    assert found.stdout == "False False\n"
     assert signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
+    assert signal.getsignal(signal.SIGQUIT) is not signal.SIG_IGN
