@@ -60,6 +60,7 @@ TEXT_CHARACTERS = 1 << 16
 """How much of the end of one write is parsed: a longer text is no progress line, and parsing would copy it."""
 LINES_WITHOUT_SIGN_MAX = 20_000
 """Lines without a sign after which listening ends, so that a program with much output pays no further cost."""
+_PACKAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
 SHARE = 0.01
 ALLOWANCE_S = 0.5
 """Parsing may take this share of the time since the first sign, plus this allowance; further lines are skipped."""
@@ -298,18 +299,30 @@ def listen(load: Callable[[], bool]) -> None:
             _follow(stream, name, listener)
 
 
+def _leave_out_calls(error: BaseException) -> None:
+    """Remove gputop's calls from the start of an error's traceback. Python 3.10 puts them back as it raises the error again."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+        trace = trace.tb_next
+    error.__traceback__ = trace
+
+
 def _follow(stream: Any, name: str, listener: Listener) -> None:
     write = stream.write
 
     def write_and_parse(text: str, /) -> int:
-        count: int = write(text)
-        if not listener.over:
-            listener.parse(name, text)
-        elif getattr(stream, "__dict__", {}).get("write") is write_and_parse:
-            del stream.write  # restore the stream, unless the script has put a function of its own there
+        try:
+            count: int = write(text)
+            if not listener.over:
+                listener.parse(name, text)
+            elif getattr(stream, "__dict__", {}).get("write") is write_and_parse:
+                del stream.write  # restore the stream, unless the script has put a function of its own there
+        except BaseException as error:
+            _leave_out_calls(error)
+            raise  # without an entry of its own: Python adds one where an error is raised, and not where it is raised again
         return count
 
-    # Stated in ``stand_in``: the traceback of an error in ``print`` leaves such calls out.
+    # Stated in ``stand_in``, for a warning in a ``write`` of the script's own, and for Python 3.10.
     write_and_parse.__code__ = write_and_parse.__code__.replace(co_filename=f"{__file__}#importlib._bootstrap")
     for part in ("__name__", "__qualname__", "__doc__"):
         if isinstance(known := getattr(write, part, None), str):

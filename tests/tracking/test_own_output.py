@@ -335,6 +335,76 @@ def test_an_evaluation_before_the_first_step_leaves_no_run_of_its_own(home: Home
     assert "source" not in home.only_run().ranks[0].facts
 
 
+FAILS_TO_PRINT = {
+    "pipe": ("for n in range(100_000): print('line', n)", "| head -n 1"),
+    "full device": ("for n in range(100_000): print('line', n)", "> /dev/full"),
+    "not ASCII": ("print('l\\xf6ss: 0.5')", ""),
+    "closed": ("import sys; sys.stdout.close(); print('loss: 0.5')", ""),
+    "no text": ("import sys; sys.stdout.write(0.5)", ""),
+    "told by the script": (
+        """
+import traceback
+def tell(text):
+    print(text)
+for _ in range(3):
+    try:
+        tell('l\\xf6ss: 0.5')
+    except UnicodeEncodeError:
+        traceback.print_exc()
+""",
+        "",
+    ),
+}
+KEEPS_TRACEBACK = pytest.mark.skipif(sys.version_info < (3, 11), reason="an error that is raised again gets its old traceback")
+
+
+@KEEPS_TRACEBACK
+@pytest.mark.parametrize("kind", FAILS_TO_PRINT)
+def test_a_print_that_fails_is_reported_as_without_gputop(tmp_path: Path, kind: str) -> None:
+    code, rest = FAILS_TO_PRINT[kind]
+    (tmp_path / "script.py").write_text(code)
+    said = []
+    for before in ((), RUN):
+        done = subprocess.run(
+            f"{shlex.join((*before, sys.executable, 'script.py'))} {rest}",
+            shell=True,
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env=clean_environment(tmp_path, PYTHONIOENCODING="ascii", **AUTO),
+            timeout=180,
+            check=False,
+        )
+        said.append((done.stdout, done.stderr))
+    assert "Error" in said[0][1]
+    assert said[1] == said[0]
+
+
+INTERRUPTED = """
+import signal, sys, traceback
+class Late(Exception):
+    pass
+def handle(*ignored):
+    raise Late
+signal.signal(signal.SIGALRM, handle)
+seen = set()
+for _ in range(300):
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.001)
+        while True:
+            print("step 1 loss: 0.5")
+    except Late as error:
+        seen.update(frame.name for frame in traceback.extract_tb(error.__traceback__))
+print(*sorted(seen), file=sys.stderr)
+"""
+
+
+@KEEPS_TRACEBACK
+def test_what_a_signal_handler_raises_in_a_print_shows_no_call_of_gputop(home: Home) -> None:
+    code, _, err = home.run(INTERRUPTED, command=(*RUN, sys.executable), **AUTO)
+    assert (code, err) == (0, "<module> handle\n")
+
+
 def test_a_closed_pipe_ends_it_as_without_gputop(tmp_path: Path) -> None:
     code = "for n in range(10**6): print('step', n, 'loss: 0.5')"
     command = f"{shlex.join((*RUN, sys.executable, '-c', code))} | head -n 1"
