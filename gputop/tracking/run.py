@@ -20,10 +20,11 @@ from gputop.tracking import ending, import_hook, wandb
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal.harmless import harmless
 from gputop.tracking.journal.notice import reason, warn
+from gputop.tracking.journal.writing import copies
 from gputop.tracking.journal.writing.files import OpenJournal
 from gputop.tracking.journal.writing.last_value import LastValues
 from gputop.tracking.journal.writing.not_kept import NotKept
-from gputop.tracking.journal.writing.values import labels, level_name
+from gputop.tracking.journal.writing.values import labels, level_name, plain
 from gputop.tracking.journal.writing.writer import Journal
 from gputop.tracking.recorded import RecordedDict, Summary
 
@@ -236,11 +237,48 @@ class Run:
         if self._opened is not None:
             self._opened.take_back_end()
 
+    def __copy__(self) -> Run:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Run:
+        """Return this run: what holds it may be copied, as with other trackers."""
+        return self
+
+    def __reduce__(self) -> Any:
+        """Pickle as this run in this process, and as one that records nothing in another one."""
+        known = {"name": self._name, "project": self.project, "start_time": self.start_time, "resumed": self.resumed}
+        states = [plain(dict(each)) for each in (self.config, self.summary, self.facts)]
+        return _copied, (copies.ticket(self), not self.disabled, self.id, known, *states)
+
     def __enter__(self) -> Run:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.finish(ending.exit_code_of(error))
+
+
+def _copied(
+    ticket: str,
+    recorded: bool,
+    run_id: str,
+    known: Mapping[str, Any],
+    config: Mapping[str, Any],
+    summary: Mapping[str, Any],
+    facts: Mapping[str, Any],
+) -> Run:
+    """Return the run that was pickled, or in another process one that only knows what it knew."""
+    found = copies.of_ticket(ticket)
+    if found is not None:
+        same: Run = found
+        return same
+    run = Run(None, run_id, known["name"], known["project"])
+    run.config.update(config)
+    run.summary.update(summary)
+    run.facts.update(facts)
+    run.start_time, run.resumed = known["start_time"], known["resumed"]
+    if recorded:
+        run.log = copies.log
+    return run
 
 
 def _now() -> float:

@@ -23,6 +23,7 @@ from typing import Any
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal.handlers import let_through
 from gputop.tracking.journal.notice import reason, warn
+from gputop.tracking.journal.writing import copies
 from gputop.tracking.journal.writing.deferring import Deferring
 from gputop.tracking.journal.writing.gpu_values import LateValues
 from gputop.tracking.journal.writing.mapping import Mirror
@@ -63,6 +64,16 @@ class Journal(Deferring):
         self._anchor_shift = 0
         self._late = self._inherited = LateValues()
         _all.add(self)
+
+    def __copy__(self) -> Journal:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Journal:
+        return self
+
+    def __reduce__(self) -> Any:
+        """Pickle as one of another process: a script may hold ``run.log``, which is our method."""
+        return copies.journal, (copies.ticket(self),)
 
     def log(
         self,
