@@ -193,6 +193,22 @@ def make_private_dir(path: Path) -> Path:
     return path
 
 
+def why_unlisted(directory: Path) -> str | None:
+    """Return why the runs or jobs in a directory cannot be listed; None if they can, or if there is none.
+
+    A link is not followed: nothing is written through one either, see ``make_private_dir``.
+    """
+    try:
+        if stat.S_ISLNK(directory.lstat().st_mode):
+            return "it is a link, which gputop does not follow"
+        os.scandir(directory).close()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return error.strerror or str(error)
+    return None
+
+
 def check_parents(path: Path, setting: str = "$GPUTOP_DIR") -> None:
     """Check that only this user and root can replace ``path``, judging by the directories and links on the way to it.
 

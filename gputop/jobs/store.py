@@ -12,7 +12,7 @@ from pathlib import Path
 from gputop.errors import GputopError, UsageError
 from gputop.jobs import checked, identity, job_processes, record, slurm, spawn
 from gputop.jobs.job import ACTIVE, Job, from_records
-from gputop.places import jobs_dir, make_private_dir
+from gputop.places import jobs_dir, make_private_dir, why_unlisted
 from gputop.recipes.catalogue import Launch
 
 __all__ = [
@@ -117,13 +117,14 @@ def list_jobs() -> list[Job]:
 def read_jobs() -> Listing:
     """Return all jobs of this user, and what cannot be read. Directories without a job are skipped."""
     spawn.reap()
+    why = why_unlisted(jobs_dir())
+    if why is not None:
+        message = f"The jobs cannot be read: {jobs_dir()}: {why}."
+        return Listing((), (GputopError(message, "Move that file away, or make it a directory that you can read."),))
     try:
         names = sorted(os.listdir(jobs_dir()), reverse=True)
-    except FileNotFoundError:
+    except OSError:  # there are none yet
         return Listing((), ())
-    except OSError as error:
-        message = f"The jobs cannot be read: {jobs_dir()}: {error.strerror or error}."
-        return Listing((), (GputopError(message, "Move that file away, or make it a directory that you can read."),))
     found, problems = [], []
     for name in names:
         try:

@@ -179,7 +179,7 @@ def test_a_squatted_place_is_told_in_a_sentence_and_never_written_through(
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("kind", ["file", "pipe", "loop"])
+@pytest.mark.parametrize("kind", ["file", "pipe", "folder link", "dangling", "loop"])
 @pytest.mark.parametrize("what", ["runs", "jobs"])
 def test_the_list_of_a_squatted_place_is_unknown_and_not_empty(
     what: str, kind: str, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -187,10 +187,12 @@ def test_the_list_of_a_squatted_place_is_unknown_and_not_empty(
     state = tmp_path / "state"
     state.mkdir(mode=0o700)
     monkeypatch.setenv("GPUTOP_DIR", str(state))
+    (tmp_path / "folder").mkdir()
     KINDS[kind](state / what, tmp_path)
-    code, said = run((what,), tmp_path / "out")
-    assert (code, f"The {what} cannot be read: {state / what}: " in said) == (0, True), said
-    assert "yet" not in (tmp_path / "out").read_text()
+    for words in [(what,), *[PRUNE] * (what == "runs")]:
+        code, said = run(words, tmp_path / "out")
+        assert (code, f"The {what} cannot be read: {state / what}: " in said) == (0, True), said
+        assert not {"yet", "No"} & set((tmp_path / "out").read_text().split())
     (state / what).unlink()
     assert run((what,), tmp_path / "out") == (0, "")
 
@@ -199,7 +201,9 @@ SCREENS = (("o", " Runs "), ("l", "1 Recipes"), ("f2", "[ Save ]"))
 """The key that opens a screen which reads such a place, and what it shows."""
 
 
-@pytest.mark.parametrize("kind", ["pipe", "socket", "file link", "dangling", "loop", "device", "folder", "state as file"])
+@pytest.mark.parametrize(
+    "kind", ["pipe", "socket", "file link", "folder link", "dangling", "loop", "device", "folder", "state as file"]
+)
 def test_the_screen_of_a_squatted_place_opens_and_quits(kind: str, tmp_path: Path) -> None:
     state, victims = tmp_path / "state", tmp_path / "victims"
     (victims / "folder").mkdir(parents=True)

@@ -36,7 +36,8 @@ def prune(older_than: str | None, keep: int | None, *, yes: bool) -> None:
     chosen = choose(shelf.poll().runs, units.parse_duration(older_than) if older_than else None, keep, time.time())
     shelf.tell_unreadable()
     if not chosen:
-        print("No run to delete.")
+        if "" not in shelf.unreadable():
+            print("No run to delete.")
         return
     print("\n".join(printable(f"{run.run_id}  {run.name}  {run.state}") for run in chosen))
     size = units.bytes_text(sum(path.lstat().st_size for run in chosen for path in _files(run)))

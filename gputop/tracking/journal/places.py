@@ -113,17 +113,6 @@ def is_ours(path: Path) -> bool:
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
 
 
-def why_unlisted(directory: Path) -> str | None:
-    """Return why a directory cannot be listed; None if it can, or if there is none."""
-    try:
-        os.scandir(directory).close()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        return error.strerror or str(error)
-    return None
-
-
 def entries(directory: Path) -> list[os.DirEntry[str]]:
     """Return what a directory holds; [] if it cannot be listed."""
     try:

@@ -17,6 +17,7 @@ from typing import NoReturn, TypeAlias
 
 from gputop.errors import describe_unexpected
 from gputop.places import runs_dir as default_runs_dir
+from gputop.places import why_unlisted
 from gputop.snapshot import FormatError, Points
 from gputop.tracking.journal import places
 from gputop.tracking.reader import kept, leftovers
@@ -169,12 +170,12 @@ class RunReader:
         changed = [root for root in self._roots if self._changed(root)]
         if not changed:
             return
-        self._unlisted = places.why_unlisted(self._runs_dir)
+        self._unlisted = why_unlisted(self._runs_dir)
         if self._unlisted is not None:
             self._mtimes.pop(self._runs_dir, None)
         found: dict[str, tuple[int, Path]] = {}
         for root in self._roots:
-            if root != self._runs_dir and not places.is_ours(root):
+            if self._unlisted is not None if root == self._runs_dir else not places.is_ours(root):
                 continue
             for entry in places.entries(root):
                 try:
