@@ -215,7 +215,7 @@ def check_parents(path: Path, setting: str = "$GPUTOP_DIR") -> None:
     ``setting`` is what chooses another place for it.
 
     Raises:
-        OSError: one of them belongs to another user, or others may write it and it has no sticky bit.
+        OSError: one of them is not a directory or belongs to another user, or others may write it and it has no sticky bit.
     """
     own = (0, os.geteuid(), _outside_uid())
     way = [path.absolute()]
@@ -233,6 +233,8 @@ def check_parents(path: Path, setting: str = "$GPUTOP_DIR") -> None:
                 if link.st_uid not in own and parent.parent.stat().st_mode & stat.S_IWOTH:
                     raise PermissionError(f"{parent} is a link of another user: choose another {setting}")
                 way.append(parent.parent / os.readlink(parent) / "_")
+            if not stat.S_ISDIR(found.st_mode):
+                raise NotADirectoryError(f"{parent} is not a directory: choose another {setting}")
             if found.st_uid not in own:
                 raise PermissionError(f"{parent} belongs to another user, who could replace {path}: choose another {setting}")
             if _is_open(found):

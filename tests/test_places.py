@@ -94,6 +94,18 @@ def test_a_parent_that_everybody_can_write_is_refused(tmp_path: Path, monkeypatc
     assert mode(make_private_dir(jobs_dir())) == 0o700
 
 
+def test_a_parent_that_is_no_directory_is_called_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And no one is told to change the rights of /dev/null."""
+    file, link = tmp_path / "file", tmp_path / "link"
+    file.touch()
+    file.chmod(0o666)
+    link.symlink_to(os.devnull)
+    for place in (Path(os.devnull), file, link):
+        monkeypatch.setenv("GPUTOP_DIR", str(place))
+        with pytest.raises(GputopError, match=f"{place} is not a directory: choose another .GPUTOP_DIR"):
+            store.start(Launch(("true",), {}, "/", "first"))
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
 def test_a_parent_of_another_user_is_refused(tmp_path: Path) -> None:
     theirs = tmp_path / "theirs"
