@@ -31,7 +31,7 @@ from gputop.tracking.reader.update import POLL_POINTS, RunUpdate
 POLL_BYTES = 64 << 20
 """At most this much is read per poll, about half a second of work; the next polls read the rest."""
 OPENING_S = 5.0
-"""For this long after a ring was made, its empty archive is one that is being opened; later, the disk is full."""
+"""For this long after a ring was made, its live process may be opening its empty archive; later, the disk is full."""
 Lost: TypeAlias = Callable[[str, Exception], object]
 """Is called with a run's id and an unexpected error in reading it."""
 _RANK_FILE = re.compile(r"rank-\d{5,}(?:-\d+)?\.gpr")
@@ -295,7 +295,7 @@ class RunReader:
         if size or (partner and not log.alive and (deleted or not log.reader.live.head)):
             self._leave_to_archive(log, path, Path(partner))
             return
-        if size == 0 and time.time() - log.identity.created_ns / 1e9 < OPENING_S:
+        if size == 0 and log.alive and time.time() - log.identity.created_ns / 1e9 < OPENING_S:
             log.close()
             self._look_again(path)
             return

@@ -211,6 +211,28 @@ def test_a_run_whose_archive_is_empty_because_the_disk_is_full_is_read_from_its_
     rank.finish(form.FINISHED, None)
 
 
+ON_A_FULL_DISK = """
+import errno, gputop, os, sys
+from gputop.tracking.journal.writing.own_file import OwnFile
+def full(*ignored):
+    raise OSError(errno.ENOSPC, "No space left on device")
+OwnFile.write = full
+run = gputop.init(name="full")
+run.log(loss=1.0)
+if "killed" in sys.argv:
+    os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.mark.parametrize(("end", "state"), [("finished", "finished"), ("killed", "killed")])
+def test_a_run_that_ended_on_a_full_disk_is_listed_at_once(home: Home, end: str, state: str) -> None:
+    home.run(ON_A_FULL_DISK, end)
+    (archive,) = home.archives()
+    assert archive.stat().st_size == 0
+    found = home.only_run()
+    assert (found.name, found.state, found.ranks[0].metrics) == ("full", state, {"loss": 1.0})
+
+
 def test_a_deleted_run_that_had_ended_goes_away(home: Home) -> None:
     opened = open_rank(home, "gone")
     opened.journal.log(loss=1.0)
