@@ -201,13 +201,23 @@ class JournalReader:
 
     def _learn_names(self) -> None:
         """Read the ring's area: the names of schemas whose records may already be overwritten."""
+        self._names.update(self.area_names())
+
+    def area_names(self) -> dict[int, tuple[str, ...]]:
+        """Return schema -> the names in the ring's area.
+
+        Raises:
+            OSError: the file cannot be read.
+        """
+        found: dict[int, tuple[str, ...]] = {}
         for line in os.pread(self._ring, self.live.area_end, form.HEADER_BYTES).split(b"\n"):
             try:
                 value = parse_json(line)
                 if isinstance(value, dict) and "schema" in value:
-                    self._names[int(value["schema"])] = tuple(str(name) for name in value["names"])
+                    found[int(value["schema"])] = tuple(str(name) for name in value["names"])
             except (ValueError, KeyError, TypeError):
                 continue
+        return found
 
     def _decode(self, raw: bytes, sink: Sink) -> int:
         """Pass on the records in ``raw``; return how many bytes were consumed."""
@@ -314,6 +324,20 @@ def last_steps(archive: Path) -> tuple[int | None, int | None]:
         reader.close()
 
 
+def _name_again(reader: JournalReader, target: int, start: int, end: int) -> bool:
+    """Write the names of all schemas into the last segment of a hole in an archive: the ring's area, which goes with the ring,
+    may be their only other copy. Return whether all is written.
+    """
+    at = max(start, end - form.SEGMENT_BYTES)
+    raw = b""
+    for schema, names in reader.area_names().items():
+        record = form.pack_json(form.SCHEMA, schema, 0, 0, form.names_of(names))
+        if len(raw) + len(record) + form.PADDING_HEAD.size <= end - at:
+            raw += record
+    raw += form.PADDING_HEAD.pack(form.PADDING, 0, end - at - len(raw))
+    return os.pwrite(target, raw, form.HEADER_BYTES + at) == len(raw)
+
+
 def _records(raw: bytes) -> Iterator[tuple[int, int]]:
     """Yield offset and size of each complete record with a step, up to the first damage."""
     at = 0
@@ -348,6 +372,8 @@ def salvage(reader: JournalReader, archive: Path, ring: Path) -> bool:
         if not os.path.samestat(os.fstat(target), os.fstat(reader._archive)):
             return False  # another file has taken its place since it was read
         source = open_checked(ring)
+        if position > live.flushed and not _name_again(reader, target, live.flushed, position):
+            return False
         while position < live.head:
             end = min(live.head, (position // capacity + 1) * capacity)
             raw = os.pread(source, end - position, form.RING_DATA_OFFSET + position % capacity)
@@ -360,7 +386,7 @@ def salvage(reader: JournalReader, archive: Path, ring: Path) -> bool:
             return False
         os.unlink(ring)
         return True
-    except (OSError, struct.error):  # also a ring that has just lost its first page
+    except (OSError, ValueError, struct.error):  # also a ring that has just lost its first page
         return False
     finally:
         for handle in (target, source):

@@ -18,7 +18,7 @@ from gputop.tracking.journal.writing.files import OpenJournal
 from gputop.tracking.reader import launched
 from gputop.tracking.reader import runs as reader
 from gputop.tracking.reader.runs import RunReader
-from tests.tracking.kit import Home, home
+from tests.tracking.kit import Home, home, read_all
 
 assert home
 
@@ -231,6 +231,46 @@ def test_a_run_that_ended_on_a_full_disk_is_listed_at_once(home: Home, end: str,
     assert archive.stat().st_size == 0
     found = home.only_run()
     assert (found.name, found.state, found.ranks[0].metrics) == ("full", state, {"loss": 1.0})
+
+
+FULL_FOR_LONG = """
+import errno, gputop, os, sys
+from gputop.tracking.journal import format as form
+from gputop.tracking.journal.writing.own_file import OwnFile
+from_byte, write = int(sys.argv[1]), OwnFile.write
+def full(self, raw, offset):
+    if offset >= form.HEADER_BYTES + from_byte:
+        raise OSError(errno.ENOSPC, "No space left on device")
+    write(self, raw, offset)
+OwnFile.write = full
+run = gputop.init(name="full", config={"lr": 0.1})
+for step in range(70_000):
+    run.log(loss=float(step))
+    if step > 1000:
+        run.log(acc=0.5, step=step)
+if "killed" in sys.argv:
+    os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.mark.parametrize("end", ["finished", "killed"])
+@pytest.mark.parametrize("from_byte", ["0", "8000", "65536"])
+def test_the_end_of_a_run_that_outgrew_its_ring_on_a_full_disk_is_kept_once_there_is_room(
+    home: Home, from_byte: str, end: str
+) -> None:
+    home.run(FULL_FOR_LONG, from_byte, end)
+    first = home.only_run()
+    assert home.rings() == [], "there is room now: the ring is copied to the archive"
+    (archive,) = home.archives()
+    for kept in archive.parent.glob("*.kept"):
+        kept.unlink()
+    again = home.only_run()
+    assert again == first
+    assert again.ranks[0].metrics == {"loss": 69_999.0, "acc": 0.5}
+    assert again.config == {"lr": 0.1}
+    series = read_all(archive).series
+    assert len(series["acc"]) > 10_000
+    assert all(value == step for step, value in series["loss"])
 
 
 def test_a_deleted_run_that_had_ended_goes_away(home: Home) -> None:
