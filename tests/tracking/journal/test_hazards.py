@@ -349,6 +349,7 @@ def test_a_full_disk_silences_the_archive_with_one_warning(home: Home, thread: s
     assert process.returncode == code
     assert err.count("gputop:") == 1
     assert "the training continues" in err
+    assert ("Readers add the last part of the run once it has ended" in err) == (thread == "1")
     assert 100_000 < home.archives()[0].stat().st_size <= 200_000
     run = home.only_run()
     assert (run.state, run.ranks[0].exit_code) == ("failed" if code else "finished", code), "the end takes no room"

@@ -8,6 +8,7 @@ forked child needs.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import time
@@ -36,6 +37,7 @@ FINISH_S = 2.0
 """How long ``finish`` waits for the disk."""
 ARCHIVE_BYTES_MAX = 4 << 30
 """About 70 million records of four metrics; beyond this the archive stops and the live view continues."""
+_NO_ROOM = (errno.EDQUOT, errno.EFBIG, errno.ENOSPC)
 ATTEMPTS = 1000
 """How many journals one rank may have in a run: one for each start of it."""
 
@@ -271,7 +273,9 @@ class OpenJournal:
 
     def _stop_archive(self, error: OSError) -> None:
         self.journal.note_archive(form.ARCHIVE_STOPPED)
-        warn(f"recording to {self._archive_path or 'disk'} stops, the training continues: {error.strerror or error}.")
+        told = self._ring is not None and error.errno in _NO_ROOM
+        rest = " Readers add the last part of the run once it has ended, if there is room then." if told else ""
+        warn(f"recording to {self._archive_path or 'disk'} stops, the training continues: {error.strerror or error}.{rest}")
 
     def note_end(self, state: int, exit_code: int | None) -> None:
         """Write the final state where the last records are: into the ring, or to the archive if there is no ring."""
