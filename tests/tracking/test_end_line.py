@@ -119,6 +119,15 @@ def test_a_training_without_a_step_says_so_also_where_its_output_is_kept(home: H
     assert home.run("import torch", command=(*RUN, "--", sys.executable)) == (0, "", f"{NO_STEP}\n")
 
 
+@pytest.mark.parametrize(
+    "code", ["import sys; sys.modules['torch'] = None", "import torch", "try: import torch.broken\nexcept ImportError: pass"]
+)
+def test_where_its_output_is_kept_a_program_without_torch_says_nothing(home: Home, code: str) -> None:
+    (home.state / "torch").mkdir(parents=True)
+    (home.state / "torch" / "__init__.py").write_text("# another module of this name\n")
+    assert home.run(code, command=(*RUN, "--", sys.executable)) == (0, "", "")
+
+
 def test_a_run_that_cannot_be_stored_is_not_reported_as_having_no_step(home: Home) -> None:
     own = "import gputop; run = gputop.init()\nfor i in range(3): run.log(loss=i)"
     for train in (own, PRINTS):

@@ -43,7 +43,7 @@ def _say(pid: int, is_command: bool, launch_id: str, started_at: float) -> None:
         if hasattr(sys, "ps1") or (interrupted and not _ended_by(sys.last_traceback)):
             return
         terminal = os.isatty(2)
-        if not terminal and ("torch" not in sys.modules or hasattr(sys, "last_type")):
+        if not terminal and (not _has_torch() or hasattr(sys, "last_type")):
             return
         if "gputop" not in sys.modules:
             sys.path.append(_PACKAGE_PARENT)  # this interpreter may lack gputop
@@ -60,6 +60,11 @@ def _say(pid: int, is_command: bool, launch_id: str, started_at: float) -> None:
             _keep_exit_code()
     except Exception:  # noqa: BLE001 - the program has ended as it would without gputop; only a line is missing
         return
+
+
+def _has_torch() -> bool:
+    """Return whether torch was loaded: not barred by the script, and no other module of this name."""
+    return sys.modules.get("torch") is not None and sys.modules.get("torch._C") is not None
 
 
 def _had_a_run() -> bool:
