@@ -19,6 +19,11 @@ START: dict[int, tuple[str, str, str]] = {
         "The NVIDIA driver is not loaded.",
         "Load it with sudo modprobe nvidia; if that fails, install the driver that fits this kernel and reboot.",
     ),
+    13: (
+        "library_unusable",
+        "libnvidia-ml.so.1 has none of NVML's functions: it is a stand-in, not NVIDIA's library.",
+        "Remove it (see ldconfig -p and LD_LIBRARY_PATH), then install the driver, or start the container with GPUs.",
+    ),
     15: ("gpu_lost", "The GPU has fallen off the bus.", "Look for Xid 79 in dmesg, check power and seating, then reboot."),
     17: (
         "no_permission",

@@ -96,6 +96,17 @@ def test_a_library_that_lacks_what_it_needs(tmp_path: Path) -> None:
         assert "reinstall the driver" in watch.started["hint"]
 
 
+def test_a_library_without_nvml_s_functions_is_not_nvidia_s(tmp_path: Path) -> None:
+    source = tmp_path / "stand_in.c"
+    source.write_text("int unrelated(void) { return 0; }")
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / "libnvidia-ml.so.1", source], check=True)
+    with Watch(tmp_path / "s", environ=dict(os.environ) | {"LD_LIBRARY_PATH": str(tmp_path)}) as watch:
+        assert watch.started["code"] == "library_unusable"
+        assert "a stand-in, not NVIDIA's library" in watch.started["message"]
+        assert "LD_LIBRARY_PATH" in watch.started["hint"]
+        assert "reboot" not in watch.started["hint"]
+
+
 def test_no_library(tmp_path: Path) -> None:
     problem = library.missing(tmp_path)
     assert problem.code == "library_not_found"
