@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import platform
+import re
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -28,7 +29,7 @@ def bundle(host: Host, probes: Sequence[Probe], trials: Sequence[Trial]) -> dict
         "gputop_selftest": VERSION,
         "gputop": gputop.__version__,
         "python": platform.python_version(),
-        "kernel": platform.release(),
+        "kernel": _numbers(platform.release()),
         "torch": _version("torch"),
         "source": host.source,
         "simulated": host.simulated,
@@ -38,6 +39,12 @@ def bundle(host: Host, probes: Sequence[Probe], trials: Sequence[Trial]) -> dict
         "gpus": [_gpu(probe) for probe in probes],
         "trials": [_trial(trial) for trial in trials],
     }
+
+
+def _numbers(release: str) -> str | None:
+    """Return the version of a kernel without what a distribution or a site adds to it, which may name the site."""
+    found = re.match(r"\d+(?:\.\d+)*", release)
+    return None if found is None else found[0]
 
 
 def _version(package: str) -> str | None:

@@ -19,6 +19,7 @@ import pytest
 
 from gputop.process import ProcessCurve, ProcessRank, ProcessRun
 from gputop.selftest import trial
+from gputop.selftest.bundle import bundle as bundle_of
 from gputop.snapshot import Points
 from tests import nvml_sim, samples
 from tests.nvml_sim.from_selftest import scenario_of
@@ -93,6 +94,15 @@ def test_the_file_does_not_identify_the_machine(tmp_path: Path) -> None:
         assert name not in text
     for word in (socket.gethostname(), getpass.getuser(), str(Path.home())):
         assert f'"{word}"' not in text
+
+
+@pytest.mark.parametrize(
+    ("release", "kept"),
+    [("6.8.0-45-example-cluster", "6.8.0"), ("5.14.0-427.13.1.el9_4.x86_64", "5.14.0"), ("6.1", "6.1"), ("example", None)],
+)
+def test_of_the_kernel_the_file_has_the_numbers_alone(release: str, kept: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.release", lambda: release)
+    assert bundle_of(samples.snapshot().host, (), ())["kernel"] == kept
 
 
 def test_a_hanging_driver_is_reported_with_the_call(tmp_path: Path) -> None:
