@@ -36,9 +36,10 @@ __all__ = [
 # __getattr__ also resolves "adapters", "config", "run" and "summary".
 
 _NOT_KEPT = (
-    "AlertLevel,Artifact,Audio,Classes,Graph,Histogram,Html,Image,Molecule,Object3D,Plotly,Settings,Table,Video,apis,"
-    "data_types,integration,log_artifact,log_code,log_model,login,mark_preempting,plot,require,save,sdk,setup,termerror,termlog,"
-    "termwarn,unwatch,use_artifact,use_model,util"
+    "AlertLevel,Artifact,ArtifactTTL,Audio,Bokeh,Classes,EvalTable,Graph,Histogram,Html,Image,JoinedTable,Molecule,Object3D,"
+    "Plotly,Settings,Table,Video,apis,box3d,catboost,data_types,fastai,gym,integration,keras,lightgbm,link_model,log_artifact,"
+    "log_code,log_model,login,mark_preempting,plot,plot_table,require,restore,save,sb3,sdk,setup,sklearn,tensorboard,"
+    "tensorflow,termerror,termlog,termwarn,unwatch,use_artifact,use_model,util,xgboost"
 )
 """Names that wandb scripts use and gputop does not record: gputop says so, and the script continues."""
 _HOMES = {
@@ -53,12 +54,15 @@ _HOMES = {
     **dict.fromkeys(_NOT_KEPT.split(","), "gputop.tracking.wandb"),
 }
 _RUN_ATTRIBUTES = ("config", "run", "summary")
+_WITH_DATA = ("Api", "agent", "controller", "sweep")
+"""Names of wandb's whose result a script needs: with a placeholder in their place, it would go on and be wrong."""
 
 
 def __getattr__(name: str) -> object:
     home = "gputop.tracking.session" if name in _RUN_ATTRIBUTES else _HOMES.get(name)
     if home is None:
-        raise AttributeError(f"module 'gputop' has no attribute {name!r}")
+        told = f"; docs/migrating.md says what stands for wandb.{name}" if name in _WITH_DATA else ""
+        raise AttributeError(f"module 'gputop' has no attribute {name!r}{told}")
     if sys.is_finalizing():
         return _instead_of(name)
     try:

@@ -35,12 +35,20 @@ class LogCall(Protocol):
     """The signature of ``Run.log``."""
 
     def __call__(
-        self, /, data: Mapping[str, Any] | None = None, step: int | None = None, commit: bool | None = None, **metrics: Any
+        self,
+        /,
+        data: Mapping[str, Any] | None = None,
+        step: int | None = None,
+        commit: bool | None = None,
+        *ignored: Any,
+        **metrics: Any,
     ) -> None:
         """Record metrics."""
 
 
-def _no_log(data: Mapping[str, Any] | None = None, step: int | None = None, commit: bool | None = None, **metrics: Any) -> None:
+def _no_log(
+    data: Mapping[str, Any] | None = None, step: int | None = None, commit: bool | None = None, *ignored: Any, **metrics: Any
+) -> None:
     """Ignore the call: this run is disabled, or ``init`` failed."""
 
 
@@ -131,6 +139,12 @@ class Run:
         """Project and id, as other trackers write them."""
         return "/".join(part for part in (self.project, self.id) if part)
 
+    def project_name(self) -> str:
+        """Return the project, as another tracker's method of this name."""
+        return self.project or ""
+
+    restore = staticmethod(wandb.restore)
+
     @property
     def dir(self) -> str | None:
         """The run's directory; None when nothing is kept on disk."""
@@ -164,7 +178,7 @@ class Run:
         if self._journal is not None:
             self._journal.text(str(message), level)
 
-    def alert(self, title: str, text: str = "", level: str | int = "warning", **ignored: Any) -> None:
+    def alert(self, title: str, text: str = "", level: str | int = "warning", *ignored: Any, **also: Any) -> None:
         """Record something that the user should see."""
         title, text, level = str(title), str(text), level_name(level)
         self.text(f"{title}: {text}" if text else title, level)
@@ -174,10 +188,10 @@ class Run:
         self,
         name: str,
         step_metric: str | None = None,
-        *,
+        *ignored: Any,
         goal: str | None = None,
         unit: str | None = None,
-        **ignored: Any,
+        **also: Any,
     ) -> None:
         """Define how to read a metric: the metric that serves as its x axis, ``goal`` "min" or "max", and its unit."""
         wanted = None if goal is None else _GOALS.get(str(goal), str(goal))
@@ -205,7 +219,7 @@ class Run:
             import_hook.arm_again()
         watch(model, self)
 
-    def finish(self, exit_code: int | None = None, **ignored: Any) -> None:
+    def finish(self, exit_code: int | None = None, *ignored: Any, **also: Any) -> None:
         """End the run as "finished", or as "failed" for a nonzero exit code. Takes at most two seconds.
 
         If automatic tracking opened the run, the next optimizer step opens another one.

@@ -230,7 +230,9 @@ def current() -> Run:
     return _current
 
 
-def log(data: Mapping[str, Any] | None = None, step: int | None = None, commit: bool | None = None, **metrics: Any) -> None:
+def log(
+    data: Mapping[str, Any] | None = None, step: int | None = None, commit: bool | None = None, *ignored: Any, **metrics: Any
+) -> None:
     """Record metrics of the active run: see ``Run.log``."""
     try:
         if not _initialized and os.environ.get("GPUTOP_MODE") != "disabled" and os.environ.get("GPUTOP") != "0":
@@ -254,14 +256,14 @@ def text(message: str, level: str | int = "info") -> None:
 
 
 @harmless
-def alert(title: str, text: str = "", level: str | int = "warning", **ignored: Any) -> None:
+def alert(title: str, text: str = "", level: str | int = "warning", *ignored: Any, **also: Any) -> None:
     """Record something that the user should see in the active run."""
     _current.alert(title, text, level)
 
 
 @harmless
 def define_metric(
-    name: str, step_metric: str | None = None, *, goal: str | None = None, unit: str | None = None, **ignored: Any
+    name: str, step_metric: str | None = None, *ignored: Any, goal: str | None = None, unit: str | None = None, **also: Any
 ) -> None:
     """Define how to read a metric of the active run: see ``Run.define_metric``."""
     _current.define_metric(name, step_metric, goal=goal, unit=unit)
@@ -281,7 +283,7 @@ def active(name: str) -> Any:
 
 
 @harmless
-def finish(exit_code: int | None = None, **ignored: Any) -> None:
+def finish(exit_code: int | None = None, *ignored: Any, **also: Any) -> None:
     """End the active run: see ``Run.finish``."""
     _current.finish(exit_code)
 

@@ -1,8 +1,9 @@
 """wandb's names for what gputop does not record: a script with ``import gputop as wandb`` runs on, with one notice.
 
-Images, tables, artifacts and the like become an object that accepts every call and logs nothing. Names whose result a script
-needs (``Api``, ``sweep``, ``agent``, ``restore``) do not exist: they fail like any missing name. ``gputop/__init__.py`` lists
-the module's names. Names of packages (``sdk``, ``integration``) are objects whose attributes are such placeholders.
+Images, tables, artifacts and the like become an object that accepts every call and logs nothing. ``restore`` finds no file.
+Names whose result a script needs (``Api``, ``sweep``, ``agent``) do not exist: they fail like any missing name.
+``gputop/__init__.py`` lists the module's names. Names of packages (``sdk``, ``keras``) are objects whose attributes are such
+placeholders.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ import os
 from typing import Any
 
 from gputop.tracking.journal.harmless import harmless
-from gputop.tracking.journal.notice import write
+from gputop.tracking.journal.notice import warn, write
 from gputop.tracking.journal.writing.not_kept import NotKept
 
 _RUN_METHODS = (
-    "display,finish_artifact,link_artifact,link_model,log_artifact,log_code,log_model,mark_preempting,save,settings,status,"
-    "to_html,unwatch,upsert_artifact,use_artifact,use_model"
+    "detach,display,finish_artifact,link_artifact,link_model,log_artifact,log_code,log_model,mark_preempting,pin_config_keys,"
+    "save,settings,status,to_html,unwatch,upsert_artifact,use_artifact,use_model"
 )
 RUN_METHODS = frozenset(_RUN_METHODS.split(","))
 RUN_ATTRIBUTES: dict[str, Any] = {
@@ -54,6 +55,12 @@ def termlog(string: str = "", newline: bool = True, repeat: bool = True) -> None
 
 
 termwarn = termerror = termlog
+
+
+@harmless
+def restore(name: str = "", *ignored: Any, **also: Any) -> None:
+    """Return None, as wandb does for a file that the run does not have."""
+    warn("restore finds no file: gputop keeps none. The training continues.")
 
 
 def __getattr__(name: str) -> NotKept:

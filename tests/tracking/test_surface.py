@@ -69,7 +69,7 @@ def test_a_script_written_for_wandb_runs(home: Home) -> None:
 
 
 def test_names_without_a_substitute_are_missing() -> None:
-    for name in ("Api", "sweep", "restore", "no_such_name"):
+    for name in ("Api", "controller", "sweep", "no_such_name"):
         with pytest.raises(AttributeError, match=name):
             getattr(gputop, name)
     with pytest.raises(AttributeError, match="no_such_name"):
@@ -180,6 +180,47 @@ wandb.join()
 assert run.summary["loss"] == 0.25 and wandb.run is None
 wandb.teardown()
 """
+
+
+NEVER_KEPT = """
+import gputop as wandb
+assert wandb.restore("early.pt") is None
+run = wandb.init(project="p", name="n")
+run.log({"a": 1.0}, 3, True, True)
+wandb.log({"a": 2.0}, 4, True, False)
+run.define_metric("a", "b", True, False, "min", "minimize", True)
+wandb.define_metric("a", "b", True, False, "min", "minimize", True)
+run.alert("t", "x", "INFO", 30); wandb.alert("t", "x", wandb.AlertLevel.INFO, 30)
+assert run.restore("model.pt") is None and run.restore("model.pt", replace=True) is None
+assert run.project_name() == "p"
+run.link_model("x", "y"); wandb.link_model(path="x"); run.pin_config_keys(["a"]); run.detach()
+wandb.box3d(center=(0, 0, 0)); wandb.plot_table("v", wandb.Table(), {}, {}); wandb.EvalTable(columns=["a"]).add_data(1)
+wandb.JoinedTable(None, None, "a"); wandb.Bokeh(None)
+artifact = wandb.Artifact("a", type="t"); artifact.ttl = wandb.ArtifactTTL.INHERIT
+callback = wandb.keras.WandbCallback(monitor="loss"); wandb.sklearn.plot_roc([], []); wandb.xgboost.wandb_callback()
+wandb.tensorboard.patch(root_logdir="x"); wandb.gym.monitor()
+for name in ("Api", "agent", "controller", "sweep"):
+    try:
+        getattr(wandb, name)
+    except AttributeError as error:
+        assert f"wandb.{name}" in str(error) and "docs/migrating.md" in str(error), error
+    else:
+        raise SystemExit(f"{name} would return nothing")
+    assert not hasattr(wandb, name)
+run.finish(0, True); wandb.finish(0, True)
+assert wandb.init(mode="disabled").log({"a": 1.0}, 3, True, True) is None
+wandb.log({"a": 1.0}, 3, True, True)
+"""
+
+
+@pytest.mark.parametrize("thread", ["1", "0"])
+def test_what_cannot_be_kept_of_wandb_s_interface_is_said_once_and_ends_no_script(home: Home, thread: str) -> None:
+    code, out, err = home.run(NEVER_KEPT, GPUTOP_THREAD=thread)
+    assert (code, out) == (0, ""), err
+    told = [line.split()[1] for line in err.splitlines()]
+    assert len(told) == len(set(told)), err
+    assert {"restore", "link_model", "box3d", "plot_table", "EvalTable", "plot_roc", "WandbCallback"} <= set(told)
+    assert read_all(home.archives()[0]).series == {"a": [(3, 1.0), (4, 2.0)]}
 
 
 @pytest.mark.parametrize("thread", ["1", "0"])

@@ -29,7 +29,9 @@ def of_ticket(given: str) -> Any:
     return _here.get(given)
 
 
-def log(data: Mapping[str, Any] | None = None, step: int | None = None, commit: bool | None = None, **metrics: Any) -> None:
+def log(
+    data: Mapping[str, Any] | None = None, step: int | None = None, commit: bool | None = None, *ignored: Any, **metrics: Any
+) -> None:
     """Record nothing, and say so once."""
     warn("a run that another process opened records nothing here: log in that process, or call gputop.init() in this one.")
 

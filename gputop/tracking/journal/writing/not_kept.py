@@ -8,9 +8,12 @@ from typing import Any
 from gputop.tracking.journal.harmless import harmless
 from gputop.tracking.journal.notice import warn
 
-_QUIET = frozenset(["Settings", "display", "login", "mark_preempting", "require", "setup", "status", "unwatch"])
+_QUIET = frozenset(
+    ["Settings", "detach", "display", "login", "mark_preempting", "pin_config_keys", "require", "setup", "status", "unwatch"]
+)
 """Calls that can be skipped without consequences."""
-PACKAGES = frozenset(["apis", "data_types", "integration", "sdk"])
+_OF_LIBRARIES = ("catboost", "fastai", "gym", "keras", "lightgbm", "sb3", "sklearn", "tensorboard", "tensorflow", "xgboost")
+PACKAGES = frozenset(["apis", "data_types", "integration", "sdk", *_OF_LIBRARIES])
 """Names of another tracker's packages: what counts is the last name that a script asks of them."""
 
 

@@ -81,6 +81,7 @@ class Journal(Deferring):
         data: Mapping[str, Any] | None = None,
         step: int | None = None,
         commit: bool | None = None,
+        *ignored: Any,
         **metrics: Any,
     ) -> None:
         """Record metrics: ``log(loss=0.4, step=3)`` or ``log({"train/loss": 0.4})``.
