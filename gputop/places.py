@@ -255,7 +255,11 @@ def create_dirs(path: Path) -> None:
 
 
 def _is_open(found: os.stat_result) -> bool:
-    """Return whether every user can rename what is in a directory. Groups are ignored: many users have one of their own."""
+    """Return whether every user can rename what is in a directory.
+
+    A group that can is trusted: it may have one member or a thousand, which nothing here can tell, and clusters give project
+    and home directories to such groups. Its members can take files away; what they put there belongs to them, and is refused.
+    """
     return bool(found.st_mode & stat.S_IWOTH) and not found.st_mode & stat.S_ISVTX
 
 

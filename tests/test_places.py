@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import socket
 import stat
 import subprocess
@@ -117,6 +118,30 @@ def test_a_parent_of_another_user_is_refused(tmp_path: Path) -> None:
             make_private_dir(path)
     with pytest.raises(PermissionError, match="not a directory of this user"):
         make_private_dir(theirs)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory to a group and another user")
+def test_a_group_that_can_write_a_parent_is_trusted_and_still_starts_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a project directory of a cluster: its members can take gputop's files away, and not put any of theirs there."""
+    project, ran = tmp_path / "project", tmp_path / "ran"
+    project.mkdir()
+    os.chown(project, -1, FOREIGN_UID)
+    project.chmod(0o2775)
+    monkeypatch.setenv("GPUTOP_DIR", str(project / "gputop"))
+    job = ended(store.start(Launch(("touch", str(ran)), {}, "/", "touch")))
+    ran.unlink()
+    command = [sys.executable, "-m", "gputop.jobs.supervisor", str(job.directory)]
+    shutil.move(project / "gputop", project / "away")
+    shutil.copytree(project / "away", project / "gputop")
+    for place in (job.directory / record.SPEC, project / "gputop"):
+        os.chown(place, FOREIGN_UID, -1)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
+        assert (done.returncode, "contains no job that can be run" in done.stderr) == (2, True)
+        assert not ran.exists()
+    with pytest.raises(GputopError, match="belongs to another user"):
+        store.start(Launch(("true",), {}, "/", "second"))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a link away")
