@@ -86,6 +86,22 @@ _OVER_EPISODES = re.compile(
 _MEAN_REWARD = re.compile(r"(?<![\w/])(mean|average|avg) (reward|return)(?=\s{0,9}[:=]|\s{1,4}[-+]?\d)", re.IGNORECASE)
 """What is said of the mean is lost with the word: that it varies less."""
 _MEAN = re.compile(r"(?<![\w/])avg\. ", re.IGNORECASE)
+_BEST = re.compile(
+    r"(?<![\w/.@-])(?:(?<!new )|(?=[a-z]{4,7} ema ))(?:best|highest|lowest|max(?:imum)?(?= (?:[a-z]{1,12} )?acc))"
+    r"(?:(?: (?:so far|ever|overall|results?|scores?))?\s?[:=]\s{0,3}(?=[a-z])[^|;)\]]{0,300}|"
+    r"(?: (?!epoch|step|iter|model|checkpoint|ckpt|weight|sav|with\b|at\b|and\b)[a-z][\w@/.-]{0,30}){1,4}?"
+    rf"\s{{0,9}}[:=]?\s{{0,9}}{NUMBER}%?"
+    r"(?:[\s,]{0,3}\(?(?:at |@ ?|in |from )?(?:epoch|step|iter\w{0,6})[ :=]{1,3}\d{1,15}\)?)?)",
+    re.IGNORECASE,
+)
+"""What is said to be the best so far, with the epoch that had it: "best val acc 0.9 (epoch 4)". "New best" is of now."""
+_BESTS = ("best", "highest", "lowest", "max")
+_OF_BEST = re.compile(
+    r"(?<![\w/.@-])(?<!new )(?:best|highest|lowest)(?: (?!model|checkpoint|ckpt|weight)[a-z]{1,20}){0,3}\s?[:=]?\s{0,3}$",
+    re.IGNORECASE,
+)
+"""Before a dictionary of the best values."""
+_BEFORE_CHARACTERS = 80
 _WIDE = str.maketrans("：，＝（）／；｜［］", ":,=()/;|[]")
 """The punctuation of Chinese and Japanese keyboards."""
 _CALL = re.compile(r"\b[A-Za-z_]\w{0,99}\(\w{1,99}\s{0,9}=")
@@ -168,6 +184,8 @@ def _flat(data: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, floa
 
 def _from_dictionary(data: dict[str, Any], before: str) -> Printed | None:
     """Return the contents of a dictionary, and of the text ``before`` it."""
+    if _OF_BEST.search(before[-_BEFORE_CHARACTERS:]):
+        return None
     data = _of_one_metric(data)
     values = dict(_flat(data))
     if not _EPISODES.isdisjoint(values):
@@ -232,6 +250,9 @@ def _is_counter(name: str) -> bool:
 
 
 def _from_text(line: str) -> Printed | None:
+    lower_case = line.lower()
+    if any(word in lower_case for word in _BESTS):
+        line = _BEST.sub("", line)
     at = _AT.search(line)
     if at is not None:
         line = f"{at[2]}, {line[: at.start()]}{at[1]}{line[at.end() :]}"

@@ -27,6 +27,8 @@ from gputop.tracking.printed.trainer import bar_of, is_of_trainer
 
 _OF_A_SUMMARY = "train_runtime"
 """Only the line that the Hugging Face Trainer prints after its last step has it."""
+_BEST = "best_"
+"""Begins the name of the best value so far, which is none of a step."""
 NEARLY = 0.75
 """A line this far through an epoch may be the last one of it: scripts print every some batches (our choice)."""
 _GAP_MIN = 10
@@ -138,7 +140,7 @@ class Transcript:
     def _count_line(self, metrics: Mapping[str, float]) -> None:
         if self._last is not None or _OF_A_SUMMARY in metrics:
             return
-        if any(is_measured(name) and not is_evaluation(name) for name in metrics):
+        if any(is_measured(name) and not (is_evaluation(name) or name.startswith(_BEST)) for name in metrics):
             self._step += 1
             self.counts_lines = True
 
