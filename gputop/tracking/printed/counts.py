@@ -9,7 +9,7 @@ from gputop.tracking.printed.names import EVALUATION, Printed
 
 # Repeats have bounds: a search is linear in the length of the line, which a training may be waiting to print.
 _STEP = re.compile(
-    r"(?<![\w/])(?:(?:global|train|training)[ _])?(?:step|iteration|iter|it|num_updates|updates?)s?"
+    r"(?<![\w/])(?:(?:global|train|training)[ _])?(?:step|iteration|iter|it|num_updates|updates?)s?(?:/(?:total|max)_?steps?)?"
     r"\s{0,20}[:=#]?\s{0,20}\[?\s{0,20}(\d{1,3}(?:[,_]\d{3}){1,4}(?!\d)|\d{1,15})(?:((?-i:[KM]))|\s{0,20}(?:/|of)\s{0,20}(\d{1,3}(?:[,_]\d{3}){1,4}(?!\d)|\d{1,15}))?(?![\w.%]|,\d{3})",
     re.IGNORECASE,
 )
@@ -26,7 +26,11 @@ _OF_MMENGINE = re.compile(
     r"\[\s{0,9}(\d{1,15})\s{0,9}/\s{0,9}(\d{1,15})\s{0,9}\]"
 )
 _TRAINING = "train"
-_OF_TIMM = re.compile(r"(?<![\w.])Train: (\d{1,15}) \[\s{0,9}(\d{1,15})/(\d{1,15}) \(")
+_OF_TIMM = re.compile(
+    r"(?<![\w.])Train:\s{1,9}(\d{1,15})(?:/(\d{1,15}) \(\s{0,3}\d{1,3}%\))? \[\s{0,9}(\d{1,15})/(\d{1,15}) \("
+)
+_OF_WENET = re.compile(r"(?:DEBUG|INFO) (TRAIN|CV) Batch (\d{1,15})/(\d{1,15}) (?=loss )")
+"""WeNet's epoch and batch: "TRAIN Batch 4/200", and in its evaluation "CV Batch 4/0"."""
 _OF_TUTORIAL = re.compile(
     r"(?<![\w\]])\[ {0,9}(\d{1,6}), {0,9}(\d{1,9})\](?= {0,3}:? {1,3}(?:\w{1,20}[ _])?loss\b)", re.IGNORECASE
 )
@@ -59,12 +63,18 @@ ENDLESS_BAR = re.compile(r"(?:^|[:\s])(\d{1,15})it \[\d{1,9}:")
 def evaluation_of(line: str) -> str | None:
     """Return the first letter of "validation", "evaluation" or "test" if a line is about one; None for any other line."""
     found = EVALUATION.match(line) or (_OF_MMENGINE.search(line) if "]" in line else None)
+    if found is None and " CV Batch " in line and _OF_WENET.search(line):
+        return "v"
     kind = found[1][0].lower() if found is not None else "t"
     return kind if found is not None and found[1] != _TRAINING else None
 
 
 def counts(line: str, *, evaluation: bool) -> Printed:
     """Return the step and the epoch of a line, without metrics; ``evaluation``: its counts are not those of the training."""
+    wenet = _OF_WENET.search(line) if " Batch " in line else None
+    if wenet is not None:
+        of_epoch = Printed(epoch=float(wenet[2]))
+        return of_epoch if evaluation else replace(of_epoch, step=int(wenet[3]), batch=True)
     epoch = EPOCH.search(line) or _SHORT_EPOCH.search(line)
     bracketed = "]" in line
     mmengine = _OF_MMENGINE.search(line) if bracketed else None
@@ -75,7 +85,7 @@ def counts(line: str, *, evaluation: bool) -> Printed:
     elif both is not None and (epoch is None or epoch.start() < both.start() < epoch.end()):
         *first, batch, batches = both.groups()
     if first:
-        of_epoch = Printed(epoch=float(first[0]), epochs=int(first[1]) if first[1:] else None)
+        of_epoch = Printed(epoch=float(first[0]), epochs=_int(first[1]) if first[1:] else None)
         return of_epoch if evaluation else replace(of_epoch, step=int(batch), steps=int(batches), batch=True)
     found = Printed(epoch=float(epoch[1]), epochs=_int(epoch[2])) if epoch is not None else Printed()
     if evaluation:

@@ -44,7 +44,8 @@ _PAIR = re.compile(
     rf"(?:(?:tensor|(?:np\.|numpy\.)?float\d\d)\(\s{{0,9}})?({NUMBER}){_END}",
     re.IGNORECASE,
 )
-_BEFORE = re.compile(r"(?<![\w/.])([A-Za-z]{1,30})[ _-]$")
+_BEFORE = re.compile(r"(?<![\w/.])([A-Za-z]{1,30}(?:[ _]function)?)[ _-]$")
+_NO_NUMBERS = ("nan", "inf", "infinity")
 # A loss that is followed by its step and only then by its value; Keras' guides print "(for one batch)" in between.
 _AT = re.compile(
     r"(?<!\w)(\w{0,99}(?:loss|acc|accuracy|perplexity|reward|return))(?: \([^()]{0,40}\))?"
@@ -118,6 +119,8 @@ _NO_NAMES = frozenset(["time", "timestamp", "ts", "pid", "v_num", "level", "line
 _MESSAGES = ("message", "msg", "log", "event")
 """The keys under which loggers and container engines keep a line of text."""
 _STEPS = ("step", "global_step", "iteration", "iter", "num_updates", "current_steps", "_step", "steps")
+_STEP_AND_TOTAL, _STEP_OF = "global_step/max_steps", re.compile(r"(\d{1,15})/(\d{1,15})")
+"""Both counts in one, as ms-swift has them."""
 _OF_MMCV = "iter"
 """In MMCV's line of an evaluation, the number of its own batches."""
 _NAMES = ("name", "metric", "metric_name", "key", "tag")
@@ -200,8 +203,11 @@ def _from_dictionary(data: dict[str, Any], before: str) -> Printed | None:
     metrics = {full(name): value for name, value in metrics.items()}
     said = counts(before, evaluation=kind is not None)
     step = _step_in(values, evaluation=kind is not None)
-    step = said.step if step is None else step
     steps = _count(values.get(_TOTAL))
+    of_so_many = _STEP_OF.fullmatch(str(data.get(_STEP_AND_TOTAL, "")))
+    if step is None and of_so_many is not None:
+        step, steps = int(of_so_many[1]), int(of_so_many[2])
+    step = said.step if step is None else step
     epoch = values.get("epoch")
     return replace(
         said,
@@ -328,6 +334,7 @@ def _name(line: str, match: re.Match[str], every: bool, percent: bool) -> str | 
     before = _BEFORE.search(line, max(0, match.start() - 31), match.start())
     inside = match[2].strip("():= \t").lower()  # "loss (val): 0.5"
     word = inside if inside in _PREFIXES else before[1].lower() if before else ""
+    word = "" if word in _NO_NUMBERS else word.replace(" ", "_")
     if is_measured(name):
         if word in _NO_METRIC:
             return None

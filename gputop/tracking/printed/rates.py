@@ -60,7 +60,8 @@ _DATA = re.compile(
     rf"load(?:ing)?_time|wait(?:ed|ing)?(?: time)?(?: for)?(?: the)?(?: next)?(?: (?:batch|data|loader))){_NUMBER}"
 )
 _STEP = re.compile(
-    r"(?i)(?<![\w/])(?<!data )(?<!load )(?<!loading )(?<!wait )(?<!fetch )(?<!elapsed )(?<!epoch )(?<!total )"
+    r"(?i)(?<![\w/])(?<!data )(?<!load )(?<!loading )(?<!wait )(?<!fetch )"
+    r"(?<!forward )(?<!backward )(?<!elapsed )(?<!epoch )(?<!total )"
     r"(?:(?:b(?:atch)?_|iter_|step_)?time|time/(?:iter|step|batch)|dt|"
     # Without a unit, "total 0.51 data 0.31" are parts of a loss.
     rf"total(?:[ _]time|(?=[\s:=]+[\d.]{{1,20}} ?m?s))){_NUMBER}"
@@ -68,7 +69,7 @@ _STEP = re.compile(
 _COMPUTE = re.compile(rf"(?i)(?<![\w/])(?:compute(?:_time)?|fwd[/+_]bwd|forward[/+_]backward){_NUMBER}")
 """What a step takes besides its data."""
 _OVERLAPS = re.compile(r"(?i)\boverlap|\bin (?:the )?background\b|\bprefetched\b|\bpr[ée]charg[ée]e?s?\b")
-_PLACE = re.compile(r"(?<![\d./])(\d{1,9})\s?/\s?\d{2,9}\b")
+_PLACE = re.compile(r"(?<![\d./:])(\d{1,9})\s?/\s?\d{2,9}\b(?!:\d)")
 _STEP_0 = re.compile(r"(?i)\b(?:step|iter|batch)\W{1,3}0\b(?!\.)")
 
 _CLOCK = (

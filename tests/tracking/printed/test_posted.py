@@ -51,3 +51,112 @@ def test_the_epoch_of_the_best_is_not_the_epoch_of_now() -> None:
         (1, {"loss": 2.0, "epoch": 4}),
         (1, {"best_acc": 0.6, "epoch": 4}),
     ]
+
+
+DREAMS = "loss=nan (nan): :  {0:2d}% {0}/50 [00:0{1}<00:07, 11.50it/s]Found an inf in the input."
+PCDET = (
+    "2023-05-14 10:21:33,123   INFO  Train:    2/4 ( 50%) [  {}/200 ( 25%)]  Loss: 4.5 (4.75)  LR: 1.000e-04  "
+    "Time cost: 00:15/01:25 [00:15/04:48]  Acc_iter 250"
+)
+GLUED = (
+    "Epoch 3/9:  {}%|██▎     | {}/40 [00:05<00:15,  2.50batch/s, loss={}]2024-05-14 10:21:33.123 | WARNING  | "
+    "__main__:fit:90 - Skipped the batch at iter 9120 (epoch 3, batch 10)"
+)
+WENET = "2024-05-14 10:21:33,123 DEBUG TRAIN Batch {} loss {} loss_att 2.25 loss_ctc inf lr 0.00001905 rank {}"
+PROGRESS = "Processing |{}| ({}/{}) Data: 0.0002s | Batch: 0.25s | Total: 0:20:24 | ETA: 0:00:01 | Loss: {} | Acc:  {}"
+FULL = 32 * "#"
+RSL_RL = """
+##########################################################
+                 \x1b[1m Learning iteration {}/500 \x1b[0m
+
+                       Computation: 15000 steps/s (collection: 1.5s, learning
+0.25s)
+               Value function loss: {}
+                    Surrogate loss: -0.0025
+Episode_Reward/track_lin_vel_xy_exp: 1.5
+                       Mean reward: 12.5
+----------------------------------------------------------
+                   Total timesteps: 98304
+"""
+YOLO = """
+      Epoch    GPU_mem   box_loss   cls_loss   dfl_loss  Instances       Size
+       {0}/20      9.1G      1.75       2.5      1.25          9        576: 100%|█
+                 Class     Images  Instances      Box(P          R      mAP50  mAP50-
+                   all         32         18       0.25        0.5       0.75        0.5
+"""
+CUT_BOX = """|    loss            | 0.25       |
+|    n_updates       | 30         |
+-----------------------------------
+"""
+BOX = """-----------------------------------
+| time/              |            |
+|    total_timesteps | 8192       |
+| train/             |            |
+|    loss            | 0.5        |
+|    n_updates       | 40         |
+-----------------------------------
+"""
+FOUND: list[tuple[str, tuple[str, ...], Values]] = [
+    (
+        "WeNet, whose fraction is the epoch and the batch",
+        (
+            WENET.format("2/300", "inf", 0),
+            WENET.format("2/400", "4.5", 1),
+            "2024-05-14 10:31:33,123 DEBUG CV Batch 2/0 loss 5.5 loss_att 4.5 history loss 5.25 rank 0",
+            WENET.format("3/0", "3.5", 0),
+        ),
+        [
+            (300, {"loss": float("inf"), "loss_att": 2.25, "loss_ctc": float("inf"), "lr": 1.905e-5, "epoch": 2}),
+            (400, {"loss": 4.5, "loss_att": 2.25, "loss_ctc": float("inf"), "lr": 1.905e-5, "epoch": 2}),
+            (400, {"val_loss": 5.5, "val_loss_att": 4.5, "epoch": 2}),
+            (400, {"loss": 3.5, "loss_att": 2.25, "loss_ctc": float("inf"), "lr": 1.905e-5, "epoch": 3}),
+        ],
+    ),
+    (
+        "ms-swift, which has both counts in one",
+        ('{"loss": 0.75, "learning_rate": 4e-05, "epoch": 0.25, "global_step/max_steps": "150/600", "percentage": "25.0%"}',),
+        [(150, {"loss": 0.75, "learning_rate": 4e-5, "epoch": 0.25})],
+    ),
+    (
+        "a step and all steps in one name",
+        ("Epoch 4, step/total_step: 10/40 25.00% Loss:2.5", "Epoch 5, step/total_step: 10/40 25.00% Loss:2.25"),
+        [(10, {"loss": 2.5, "epoch": 4}), (50, {"loss": 2.25, "epoch": 5})],
+    ),
+    (
+        "OpenPCDet",
+        (PCDET.format(50), PCDET.format(99)),
+        [
+            (250, {"loss": 4.5, "lr": 1e-4, "epoch": 2}),
+            (299, {"loss": 4.5, "lr": 1e-4, "epoch": 2}),
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("lines", "values"), [item[1:] for item in FOUND], ids=[item[0] for item in FOUND])
+def test_values_and_their_steps(lines: tuple[str, ...], values: Values) -> None:
+    assert read(*lines) == values
+
+
+@pytest.mark.parametrize(
+    ("line", "metrics"),
+    [
+        ("mAP: 45.3%|acc: 91%", {"mAP_percent": 45.3, "acc_percent": 91.0}),
+        ("mAP: 45.3% | acc: 91%", {"mAP_percent": 45.3, "acc_percent": 91.0}),
+        ("loss_ctc inf lr 0.5 loss 2.5", {"loss_ctc": float("inf"), "lr": 0.5, "loss": 2.5}),
+        ("Mean value_function loss: 0.5", {"value_function_loss": 0.5}),
+        ("lost 3 dB, signal loss 2.5 dB", {}),
+        ("test error: 3 files", {}),
+    ],
+)
+def test_metrics_of_a_line(line: str, metrics: dict[str, float]) -> None:
+    assert metrics_of(line) == metrics
+
+
+def test_the_time_of_a_step_is_not_that_of_a_part_of_it() -> None:
+    times = "  Data time: {}({})  Forward time: 0.25(0.25)  Batch time: 0.5(0.5)\n"
+    transcript = Transcript(with_pace=True)
+    assert list(transcript.feed((PCDET.format(50) + times.format(0.125, 0.125)).encode())) == [
+        (250, {"data_time": 0.125, "time": 0.5, "it_per_sec": 2.0, "loss": 4.5, "lr": 1e-4, "epoch": 2})
+    ]
+    assert "data_time" not in dict(list(transcript.feed((PCDET.format(" 0") + times.format(0.5, 0.5)).encode())))[200]
