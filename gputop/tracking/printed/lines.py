@@ -53,11 +53,17 @@ _AT = re.compile(
     re.IGNORECASE,
 )
 _HEADING = re.compile(
-    r"\W{0,80}(?:starting |start )?epoch(?:s(?=[^/]{0,60}?\d\s{0,20}(?:/|of)))?\s{0,20}[:=#]?\s{0,20}\[?\d{1,15}"
-    r"(?:\s{0,20}(?:/|of)\s{0,20}\d{1,15})?\]?\W{0,80}",
+    r"(?:\[? ?(?:\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?|(?:[a-z]{3} ){2} ?\d{1,2} \d\d:\d\d:\d\d \d{4}))?"
+    r"\W{0,80}(?:(?:starting|start|train|training) )?epoch(?:s(?=[^/]{0,60}?\d\s{0,20}(?:/|of)))?"
+    r"\s{0,20}[:=#]?\s{0,20}\[?\d{1,15}"
+    rf"(?:\s{{0,20}}(?:/|of|\|)\s{{0,20}}\d{{1,15}})?\]?(?:[\s|,]{{1,9}}lr\s{{0,3}}[:=]\s{{0,3}}{NUMBER})?\W{{0,80}}",
     re.IGNORECASE,
 )
-"""The number of an epoch, on a line of its own. "epochs: 4" is a setting, but "Epochs: 4/10" is such a number."""
+"""The number of an epoch, on a line of its own but for the time and the learning rate. "epochs: 4" is a setting, but "Epochs:
+4/10" is such a number.
+"""
+_GLUED = re.compile(r"\[\d{1,9}:\d\d[^\[\]]{0,600}\](?=[\w{(])")
+"""The end of a bar, to which another line was printed without a line break."""
 _KINDS_OF_LOSS = re.compile(r"\bloss (train): ([^\s,]{1,40}), (val): (?=[^\s,])")
 """LitGPT names the loss once for both of its values."""
 _OF_CYCLEGAN = re.compile(r"^[(\[](?:epoch: \d{1,9}, )?iters: \d{1,15}, time: [\d.]{1,20}(?:, data: [\d.]{1,20})?[)\]]\s")

@@ -130,6 +130,22 @@ FOUND: list[tuple[str, tuple[str, ...], Values]] = [
             (299, {"loss": 4.5, "lr": 1e-4, "epoch": 2}),
         ],
     ),
+    (
+        "nnU-Net, whose heading stands behind the time",
+        (
+            "2024-05-14 10:21:33.123456: Epoch 7 ",
+            "2024-05-14 10:31:33.123456: train_loss -0.5 ",
+            "2024-05-14 10:31:33.123457: val_loss -0.25 ",
+            "2024-05-14 10:31:33.123458: Yayy! New best EMA pseudo Dice: 0.75 ",
+            "2024-05-14 10:31:34.123456: Epoch 8 ",
+            "2024-05-14 10:41:33.123456: train_loss -0.625 ",
+        ),
+        [
+            (1, {"train_loss": -0.5, "epoch": 7}),
+            (1, {"val_loss": -0.25, "epoch": 7}),
+            (2, {"train_loss": -0.625, "epoch": 8}),
+        ],
+    ),
 ]
 
 
