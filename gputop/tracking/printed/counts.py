@@ -52,10 +52,13 @@ _SHORT_EPOCH = re.compile(
 )
 """Only before a count of batches, as in "ep 3 | batch 5/100": "ep 3" alone may be an episode."""
 BAR = re.compile(
-    r"(?:(?:\|\s{0,20}|^\s{0,20})(?=\d{1,15}/\d{1,15}\s{0,20}(?:\[\d{1,9}:|[━\[=]))|[━╸╺]\s{1,3}(?=\d{1,15}/\d{1,15}\s{1,3}[\d-]))"
+    r"(?:(?:\|\s{0,20}|^\s{0,20})(?=\d{1,15}/\d{1,15}\s{0,20}(?:\[\d{1,9}:|[━\[=]))|[━╸╺]\s{1,3}(?=\d{1,15}/\d{1,15}\s{1,3}[\d-])|"
+    r"\d%\s{1,3}(?=\d{1,15}/\d{1,15} \[\d{1,9}:)|\|[ #∙█▉▊▋▌▍▎▏]{8,80}\| \((?=\d{1,15}/\d{1,15}\)))"
     r"(\d{1,15})/(\d{1,15})"
 )
-"""A progress bar's count: behind the bar of tqdm, before that of Keras, behind that of rich."""
+"""A progress bar's count: behind the bar of tqdm, which may show a percentage alone, before that of Keras, behind that of rich,
+and in parentheses behind that of the package ``progress``.
+"""
 ENDLESS_BAR = re.compile(r"(?:^|[:\s])(\d{1,15})it \[\d{1,9}:")
 """tqdm's count of something without a length."""
 
@@ -97,7 +100,7 @@ def counts(line: str, *, evaluation: bool) -> Printed:
         within = mmengine is None and not _OF_EPOCH.search(line, max(0, batch.start() - 20), batch.start())
         return replace(found, step=int(batch[1]), steps=int(batch[2]), batch=within)
     if (bar := BAR.search(line)) is not None:
-        return replace(found, step=int(bar[1]), steps=int(bar[2]), bar=True)
+        return replace(found, step=int(bar[1]), steps=int(bar[2]), bar=True, batch=line.startswith(")", bar.end()))
     if (endless := ENDLESS_BAR.search(line)) is not None:
         return replace(found, step=int(endless[1]), bar=True)
     if (clu := _OF_CLU.search(line)) is not None:

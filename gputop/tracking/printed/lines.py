@@ -93,6 +93,8 @@ _OVER_EPISODES = re.compile(
 _MEAN_REWARD = re.compile(r"(?<![\w/])(mean|average|avg) (reward|return)(?=\s{0,9}[:=]|\s{1,4}[-+]?\d)", re.IGNORECASE)
 """What is said of the mean is lost with the word: that it varies less."""
 _MEAN = re.compile(r"(?<![\w/])avg\. ", re.IGNORECASE)
+_PROGRESS = re.compile(r"\|(?:[█▉▊▋▌▍▎▏#━]|\s{0,400}(?:$|\|))|\s{1,3}\d{1,15}/\d{1,15} \[\d{1,9}:")
+"""What stands behind the percentage of a progress bar: the bar, or the count alone."""
 _BEST = re.compile(
     r"(?<![\w/.@-])(?:(?<!new )|(?=[a-z]{4,7} ema ))(?:best|highest|lowest|max(?:imum)?(?= (?:[a-z]{1,12} )?acc))"
     r"(?:(?: (?:so far|ever|overall|results?|scores?))?\s?[:=]\s{0,3}(?=[a-z])[^|;)\]]{0,300}|"
@@ -162,6 +164,9 @@ def parse(line: str) -> Printed | None:
         if found is not None or not entries or not ANY_MEASURED.search(rest):
             return found
         line = rest  # the dictionary says something else: "step 15 loss 0.526 labels: {'joy': 32}"
+    glued = _GLUED.search(line) if "]" in line and "[" in line else None
+    if glued is not None and (of_bar := _from_text(line[: glued.end()])) is not None:
+        return of_bar
     return None if _CALL.search(line) else _from_text(line)
 
 
@@ -295,7 +300,8 @@ def _from_text(line: str) -> Printed | None:
     kinds = set()
     for match in _PAIR.finditer(line):
         percent = line[match.end() : match.end() + 1] == "%"
-        if percent and bar is not None and line.startswith("|", match.end() + 1):
+        behind = match.end() + 1
+        if percent and ((bar is not None and line.startswith("|", behind)) or _PROGRESS.match(line, behind)):
             continue  # the bar's progress, after its heading: "Map:  5%|"
         name = _name(line, match, every=bar is not None, percent=percent)
         if name is None or (name in metrics and not parts):

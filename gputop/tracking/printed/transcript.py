@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from gputop.terminal_text import strip_escapes
 from gputop.tracking.printed import rates
-from gputop.tracking.printed.bars import Redraws
+from gputop.tracking.printed.bars import Redraws, Turns
 from gputop.tracking.printed.headings import Headings
 from gputop.tracking.printed.languages import in_english
 from gputop.tracking.printed.lines import LINE_CHARACTERS, parse
@@ -67,7 +67,7 @@ class Transcript:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._partial = ""
         self._tables = Tables()
-        self._redraws = Redraws()
+        self._redraws, self._turns = Redraws(), Turns()
         self._headings = Headings()
         self._own = OwnLines()
         self._stage: dict[str, float] = {}
@@ -151,7 +151,7 @@ class Transcript:
         if printed is None and (parsed := parse(plain)) is not None:
             if self._last is not None:  # else the line counts as one of the training
                 parsed = replace(parsed, metrics=with_its_scores(parsed.metrics))
-            parsed = self._headings.below(plain, parsed)
+            parsed = self._turns.of(self._headings.below(plain, parsed))
             for line, each in self._own.believed(plain, parsed):
                 yield from self._values(line, each)
         elif printed is None:

@@ -113,6 +113,43 @@ FOUND: list[tuple[str, tuple[str, ...], Values]] = [
         ],
     ),
     (
+        "a second bar below the training's, which is shorter",
+        (
+            PROGRESS.format(FULL, 80, 80, 2.5, 0.25),
+            PROGRESS.format(FULL, 20, 20, 3.5, 0.125),
+            "Epoch: 2 | LR: 0.00025000",
+            PROGRESS.format("#" + 31 * " ", 1, 80, 2.25, 0.5),
+            PROGRESS.format(FULL, 80, 80, 2.0, 0.5),
+            PROGRESS.format("#" + 31 * " ", 1, 20, 3.25, 0.0),
+            PROGRESS.format(FULL, 20, 20, 3.0, 0.25),
+            "Epoch: 3 | LR: 0.00025000",
+            PROGRESS.format(FULL, 80, 80, 1.75, 0.75),
+        ),
+        [
+            (80, {"loss": 2.5, "acc": 0.25}),
+            (80, {"val_loss": 3.5, "val_acc": 0.125}),
+            (81, {"loss": 2.25, "acc": 0.5, "epoch": 2}),
+            (160, {"loss": 2.0, "acc": 0.5, "epoch": 2}),
+            (160, {"val_loss": 3.25, "val_acc": 0.0, "epoch": 2}),
+            (160, {"val_loss": 3.0, "val_acc": 0.25, "epoch": 2}),
+            (240, {"loss": 1.75, "acc": 0.75, "epoch": 3}),
+        ],
+    ),
+    (
+        "the bar below the heading of an epoch is the training's, even if it is the shorter one",
+        (
+            PROGRESS.format(FULL, 90, 90, 4.0, 0.125),
+            "Epoch: [2 | 50] LR: 0.1",
+            PROGRESS.format(FULL, 40, 40, 2.5, 0.25),
+            PROGRESS.format(FULL, 90, 90, 3.5, 0.125),
+        ),
+        [
+            (90, {"loss": 4.0, "acc": 0.125}),
+            (80, {"loss": 2.5, "acc": 0.25, "epoch": 2}),
+            (80, {"val_loss": 3.5, "val_acc": 0.125, "epoch": 2}),
+        ],
+    ),
+    (
         "ms-swift, which has both counts in one",
         ('{"loss": 0.75, "learning_rate": 4e-05, "epoch": 0.25, "global_step/max_steps": "150/600", "percentage": "25.0%"}',),
         [(150, {"loss": 0.75, "learning_rate": 4e-5, "epoch": 0.25})],
@@ -129,6 +166,22 @@ FOUND: list[tuple[str, tuple[str, ...], Values]] = [
             (250, {"loss": 4.5, "lr": 1e-4, "epoch": 2}),
             (299, {"loss": 4.5, "lr": 1e-4, "epoch": 2}),
         ],
+    ),
+    (
+        "another line behind a bar without a line break",
+        (GLUED.format(25, 10, 2.5), GLUED.format(30, 12, 2.25)),
+        [(10, {"loss": 2.5, "epoch": 3}), (12, {"loss": 2.25, "epoch": 3})],
+    ),
+    (
+        "the values behind a bar without a line break",
+        (" 10%|█    | 5/50 [00:01<00:09, 5.00it/s]loss: 2.5",),
+        [(5, {"loss": 2.5})],
+    ),
+    (
+        "a bar of a number alone, which is drawn again",
+        (DREAMS.format(2, 1), DREAMS.format(2, 1), DREAMS.format(4, 2)),
+        [(2, {"loss": pytest.approx(float("nan"), nan_ok=True)}) for _ in range(2)]
+        + [(4, {"loss": pytest.approx(float("nan"), nan_ok=True)})],
     ),
     (
         "nnU-Net, whose heading stands behind the time",
@@ -157,6 +210,10 @@ def test_values_and_their_steps(lines: tuple[str, ...], values: Values) -> None:
 @pytest.mark.parametrize(
     ("line", "metrics"),
     [
+        ("Map:  96%|██████████", {}),
+        ("Map:   0%|          ", {}),
+        ("Map (num_proc=8):  40%|####      WARNING: stopped", {}),
+        ("Map:  32% 320/1000 [00:10<00:20, 32.0 examples/s]", {}),
         ("mAP: 45.3%|acc: 91%", {"mAP_percent": 45.3, "acc_percent": 91.0}),
         ("mAP: 45.3% | acc: 91%", {"mAP_percent": 45.3, "acc_percent": 91.0}),
         ("loss_ctc inf lr 0.5 loss 2.5", {"loss_ctc": float("inf"), "lr": 0.5, "loss": 2.5}),
