@@ -16,6 +16,7 @@ from gputop.terminal_text import strip_escapes
 from gputop.tracking.printed import rates
 from gputop.tracking.printed.bars import Redraws, Turns
 from gputop.tracking.printed.headings import Headings
+from gputop.tracking.printed.hosts import Hosts
 from gputop.tracking.printed.languages import in_english
 from gputop.tracking.printed.lines import LINE_CHARACTERS, parse
 from gputop.tracking.printed.names import EVALUATION, Printed, is_evaluation, is_measured
@@ -67,6 +68,7 @@ class Transcript:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._partial = ""
         self._tables = Tables()
+        self._hosts = Hosts()
         self._redraws, self._turns = Redraws(), Turns()
         self._headings = Headings()
         self._own = OwnLines()
@@ -90,6 +92,8 @@ class Transcript:
             yield from self._release(None)
         for line in lines:
             plain = in_english(strip_escapes(line[: 2 * LINE_CHARACTERS])[:LINE_CHARACTERS])
+            if self._hosts.is_copy(plain):
+                continue
             bar = bar_of(plain) if self._with_bars and ("|" in plain or self._held is not None) else None
             if self._held is not None and plain.strip():
                 yield from self._release(bar)

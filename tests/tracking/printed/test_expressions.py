@@ -7,19 +7,32 @@ import re
 import pytest
 
 from gputop.tracking.own_output import shows_sign
-from gputop.tracking.printed import bars, counts, headings, languages, lines, names, own_lines, rates, stages, tables, trainer
+from gputop.tracking.printed import (
+    bars,
+    counts,
+    headings,
+    hosts,
+    languages,
+    lines,
+    names,
+    own_lines,
+    rates,
+    stages,
+    tables,
+    trainer,
+)
 from gputop.tracking.printed.lines import parse
 from gputop.tracking.printed.transcript import Transcript
 from tests.doctor.logs.backtracking import quadratic
 
 EXPRESSIONS = {
     f"{module.__name__.rpartition('.')[2]}.{name}": found
-    for module in (bars, counts, headings, languages, lines, names, own_lines, rates, stages, tables, trainer)
+    for module in (bars, counts, headings, hosts, languages, lines, names, own_lines, rates, stages, tables, trainer)
     for name, found in vars(module).items()
     if isinstance(found, re.Pattern)
 }
 """Without those of ``sides``, which reads no line of more than 600 characters."""
-MATCHED = (tables._VALUE,)
+MATCHED = (tables._VALUE, hosts._PREFIX, hosts._HOST)
 """Those that are tried at the first character only."""
 
 

@@ -150,6 +150,34 @@ FOUND: list[tuple[str, tuple[str, ...], Values]] = [
         ],
     ),
     (
+        "several hosts, each behind its address",
+        (
+            "10.1.0.4: {'loss': 2.5, 'learning_rate': 1e-05, 'epoch': 0.5}",
+            "10.1.0.7: {'loss': 2.5, 'learning_rate': 1e-05, 'epoch': 0.5}",
+            "10.1.0.7: {'loss': 2.25, 'learning_rate': 1e-05, 'epoch': 0.75}",
+            "10.1.0.4: {'loss': 2.25, 'learning_rate': 1e-05, 'epoch': 0.75}",
+            "10.1.0.9: {'loss': 2.25, 'learning_rate': 1e-05, 'epoch': 0.75}",
+            "10.1.0.4: {'loss': 2.25, 'learning_rate': 1e-05, 'epoch': 1.0}",
+        ),
+        [
+            (1, {"loss": 2.5, "learning_rate": 1e-5, "epoch": 0.5}),
+            (2, {"loss": 2.25, "learning_rate": 1e-5, "epoch": 0.75}),
+            (3, {"loss": 2.25, "learning_rate": 1e-5, "epoch": 1.0}),
+        ],
+    ),
+    (
+        "several hosts, each behind a name, and words that name none",
+        (
+            "worker-1: {'loss': 2.5}",
+            "worker-2: {'loss': 2.75}",
+            "a17: {'loss': 2.0}",
+            "b18: {'loss': 2.0}",
+            "train: {'loss': 1.5}",
+            "train: {'loss': 1.5}",
+        ),
+        [(1, {"loss": 2.5}), (2, {"loss": 2.0}), (3, {"loss": 1.5}), (4, {"loss": 1.5})],
+    ),
+    (
         "ms-swift, which has both counts in one",
         ('{"loss": 0.75, "learning_rate": 4e-05, "epoch": 0.25, "global_step/max_steps": "150/600", "percentage": "25.0%"}',),
         [(150, {"loss": 0.75, "learning_rate": 4e-5, "epoch": 0.25})],
