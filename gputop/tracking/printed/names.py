@@ -65,6 +65,8 @@ class Printed:
     """Whether ``step`` is a progress bar's count, which may cover one epoch or the whole training."""
     batch: bool = field(default=False, compare=False)
     """Whether ``step`` is known to count within an epoch."""
+    evaluation: bool = field(default=False, compare=False)
+    """Whether the values are those of an evaluation, whatever their names."""
 
 
 def is_measured(name: str) -> bool:

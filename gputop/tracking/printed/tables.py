@@ -8,6 +8,7 @@ many cells, and a number in each measured column; YOLO's rows continue with a pr
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from gputop.tracking.printed.names import ALSO, ANY_MEASURED, NUMBER, PERCENT, Printed, is_evaluation, is_listed, lower
 from gputop.tracking.printed.rates import DATA_TIME, STEP_TIME
@@ -94,6 +95,8 @@ class Tables:
         self._rows: set[str] = set()
         """The rows so far of a table between bars: some scripts print theirs whole after each epoch."""
         self._box: dict[str, float] = {}
+        self._is_whole = False
+        """Whether a border was above the box: else the output was found in the middle of it, and its counts may be above."""
         self.pace: dict[str, float] = {}
         """What the last row says about the pace of its step, in seconds."""
 
@@ -110,7 +113,10 @@ class Tables:
             return None
         if self._box and (ends := _BORDER.fullmatch(line.strip())) is not None:
             box, self._box = self._box, {}
-            return _of_box(box) if ends[1] else None  # the border of a Markdown table is below its heading
+            is_whole, self._is_whole = self._is_whole, True
+            found = _of_box(box) if ends[1] else None  # the border of a Markdown table is below its heading
+            return found if is_whole or found is None else replace(found, step=None)
+        self._is_whole = self._is_whole or _BORDER.fullmatch(line.strip()) is not None
         columns = _heading(line)
         if columns:
             if columns != self._columns:

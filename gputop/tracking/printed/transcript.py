@@ -69,9 +69,13 @@ class Transcript:
         self._partial = ""
         self._tables = Tables()
         self._hosts = Hosts()
+        self._rows_have_epochs = False
         self._redraws, self._turns = Redraws(), Turns()
         self._headings = Headings()
         self._own = OwnLines()
+        self._names: set[str] = set()
+        """The values of the training that counted lines have shown since the last step: each comes once in a step."""
+        self._epoch_of_names: float | None = None
         self._stage: dict[str, float] = {}
         self._base = 0
         self._step = 0
@@ -144,9 +148,16 @@ class Transcript:
     def _count_line(self, metrics: Mapping[str, float]) -> None:
         if self._last is not None or _OF_A_SUMMARY in metrics:
             return
-        if any(is_measured(name) and not (is_evaluation(name) or name.startswith(_BEST)) for name in metrics):
-            self._step += 1
-            self.counts_lines = True
+        own = {name for name in metrics if is_measured(name) and not (is_evaluation(name) or name.startswith(_BEST))}
+        if not own:
+            return
+        epoch = metrics.get("epoch")
+        if self._names and self._names.isdisjoint(own) and epoch == self._epoch_of_names:
+            self._names |= own
+            return
+        self._names, self._epoch_of_names = own, epoch
+        self._step += 1
+        self.counts_lines = True
 
     def _take(self, plain: str) -> Iterator[tuple[int, dict[str, float]]]:
         self._headings.read(plain)
@@ -166,10 +177,15 @@ class Transcript:
     def _of_this_course(self, row: Printed) -> Printed:
         """Return a row of a table without losses that are not those of the training, which has printed its steps.
 
-        A table that counts nothing then holds the results of something else, such as of a model under several conditions.
+        A table that counts nothing then holds the results of something else, such as of a model under several conditions. If
+        other rows name their epoch, it is that of an evaluation.
         """
-        if self._last is None or row.step is not None or row.epoch is not None:
+        if row.step is not None or row.epoch is not None:
+            self._rows_have_epochs = self._rows_have_epochs or row.epoch is not None
             return row
+        if self._last is None:
+            of_evaluation = self._rows_have_epochs and not any("loss" in name for name in row.metrics)
+            return replace(row, evaluation=True) if of_evaluation else row
         others = {name: value for name, value in row.metrics.items() if is_evaluation(name) or "loss" not in name}
         return replace(row, metrics=others)
 
@@ -190,7 +206,7 @@ class Transcript:
         if printed.step is not None and printed.step < _STEP_MAX:
             self._count(printed, printed.step)
             self.counts_lines = False
-        else:
+        elif not printed.evaluation:
             self._count_line(metrics)
         yield self._step, metrics
 

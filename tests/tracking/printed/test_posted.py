@@ -188,6 +188,26 @@ FOUND: list[tuple[str, tuple[str, ...], Values]] = [
         [(10, {"loss": 2.5, "epoch": 4}), (50, {"loss": 2.25, "epoch": 5})],
     ),
     (
+        "YOLO's rows of an evaluation, if the bars are cut",
+        (YOLO.format(1), YOLO.format(2)),
+        [
+            (1, {"box_loss": 1.75, "cls_loss": 2.5, "dfl_loss": 1.25, "epoch": 1}),
+            (1, {"mAP50": 0.75, "epoch": 1}),
+            (2, {"box_loss": 1.75, "cls_loss": 2.5, "dfl_loss": 1.25, "epoch": 2}),
+            (2, {"mAP50": 0.75, "epoch": 2}),
+        ],
+    ),
+    (
+        "the end of a box, whose steps stand above it",
+        (CUT_BOX, BOX),
+        [(1, {"loss": 0.25}), (8192, {"loss": 0.5})],
+    ),
+    (
+        "a box without any step but its updates",
+        (f"{35 * '-'}\n{CUT_BOX}",),
+        [(30, {"loss": 0.25})],
+    ),
+    (
         "OpenPCDet",
         (PCDET.format(50), PCDET.format(99)),
         [
@@ -210,6 +230,25 @@ FOUND: list[tuple[str, tuple[str, ...], Values]] = [
         (DREAMS.format(2, 1), DREAMS.format(2, 1), DREAMS.format(4, 2)),
         [(2, {"loss": pytest.approx(float("nan"), nan_ok=True)}) for _ in range(2)]
         + [(4, {"loss": pytest.approx(float("nan"), nan_ok=True)})],
+    ),
+    (
+        "a value in each line below the heading of an epoch",
+        (
+            "TRAIN EPOCH  0:",
+            "loss             2.500000",
+            "accuracy         0.250000",
+            "Val epoch 0 has acc 0.125 and loss 2.75",
+            "TRAIN EPOCH  1:",
+            "loss             2.250000",
+            "accuracy         0.500000",
+        ),
+        [
+            (1, {"loss": 2.5, "epoch": 0}),
+            (1, {"accuracy": 0.25, "epoch": 0}),
+            (1, {"val_acc": 0.125, "val_loss": 2.75, "epoch": 0}),
+            (2, {"loss": 2.25, "epoch": 1}),
+            (2, {"accuracy": 0.5, "epoch": 1}),
+        ],
     ),
     (
         "nnU-Net, whose heading stands behind the time",
