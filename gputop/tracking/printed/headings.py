@@ -1,7 +1,8 @@
-"""Headings that state the step of the indented lines below them, or that these belong to an evaluation. Pure.
+"""Headings that state the step of the lines below them, or that these belong to an evaluation. Pure.
 
-OLMo and Composer print "[step=10/1000,epoch=0]" and a metric in each line below, Coqui "-- STEP: 10/100 -- GLOBAL_STEP: 110",
-and PyTorch's quickstart prints "Test Error:" above the loss of the test.
+OLMo and Composer print "[step=10/1000,epoch=0]" and a metric in each indented line below, Coqui "-- STEP: 10/100 --
+GLOBAL_STEP: 110", and PyTorch's quickstart prints "Test Error:" above the loss of the test. rsl_rl prints "Learning iteration
+10/100" above a block that ends with a rule.
 """
 
 from __future__ import annotations
@@ -23,6 +24,10 @@ _RESULTS = re.compile(
     r"(?:^|\s)(val|valid|validation|eval|evaluation|test|dev)\s(?:results?|metrics|scores?)\s?:\s{0,9}$", re.IGNORECASE
 )
 """The results are in the next line, as RecBole prints them."""
+_ITERATION = re.compile(r"\W{0,200}Learning iteration (\d{1,15})/(\d{1,15})\W{0,200}")
+_RULE = re.compile(r"\s{0,20}[-=#*─━═]{8,400}\s{0,20}")
+_BLOCK_MAX = 200
+"""So many lines are below such a heading at most (our choice)."""
 _TAIL = 120
 """Characters at the end of a line in which a step is looked for."""
 
@@ -32,6 +37,9 @@ class Headings:
 
     def __init__(self) -> None:
         self._step: Printed | None = None
+        self._block: Printed | None = None
+        self._left = 0
+        """How many more lines may belong to the block."""
         self._kind: str | None = None
         self._here: str | None = None
         self._next: str | None = None
@@ -43,6 +51,12 @@ class Headings:
             return
         results = _RESULTS.search(line)
         self._here, self._next = self._next, results[1][0].lower() if results is not None else None
+        if self._block is not None:
+            self._left -= 1
+            if self._left < 0 or _RULE.fullmatch(line):
+                self._block = None
+        if "Learning" in line and (iteration := _ITERATION.fullmatch(line)) is not None:
+            self._block, self._left = Printed(step=int(iteration[1]), steps=int(iteration[2])), _BLOCK_MAX
         step = _step_of(line)
         evaluation = EVALUATION.match(line) if step is None and _EVALUATION.fullmatch(line) else None
         if step is not None or evaluation is not None or not line[0].isspace():
@@ -53,6 +67,8 @@ class Headings:
         if self._here is not None:
             named = {of_evaluation(name, self._here): value for name, value in printed.metrics.items()}
             return replace(printed, metrics=named, step=None, steps=None)
+        if self._block is not None and printed.step is None and printed.epoch is None and printed.metrics:
+            return replace(self._block, metrics=printed.metrics)
         if not line[:1].isspace():
             return printed
         if self._kind is not None:

@@ -208,6 +208,18 @@ FOUND: list[tuple[str, tuple[str, ...], Values]] = [
         [(30, {"loss": 0.25})],
     ),
     (
+        "rsl_rl's block below its iteration",
+        (RSL_RL.format(41, "inf"), RSL_RL.format(42, 0.5)),
+        [
+            (41, {"value_function_loss": float("inf")}),
+            (41, {"surrogate_loss": -0.0025}),
+            (41, {"mean_reward": 12.5}),
+            (42, {"value_function_loss": 0.5}),
+            (42, {"surrogate_loss": -0.0025}),
+            (42, {"mean_reward": 12.5}),
+        ],
+    ),
+    (
         "OpenPCDet",
         (PCDET.format(50), PCDET.format(99)),
         [
