@@ -37,8 +37,8 @@ _OF_TUTORIAL = re.compile(
 """The epoch and the batch in PyTorch's tutorial on CIFAR, and in the many scripts that began as a copy of it."""
 _OF_EPOCH = re.compile(r"epochs?\s{0,3}[:=#]?\s{0,3}$", re.IGNORECASE)
 _BATCH = re.compile(
-    r"(?<![\w/])(?:batch\s{0,20}[:=#]?\s{0,20}\[?|\]\s{0,20}\[|\[)"
-    r"\s{0,20}(\d{1,15})\s{0,20}/\s{0,20}(\d{1,15})\s{0,20}\]?(?![\w.%]|\s{0,20}\()",
+    r"(?<![\w/])(?:batch\s{0,20}[:=#]?\s{0,20}[\[(]?|\]\s{0,20}\[|\[)"
+    r"\s{0,20}(\d{1,15})\s{0,20}/\s{0,20}(\d{1,15})\s{0,20}[\])]?(?![\w.%]|\s{0,20}\()",
     re.IGNORECASE,
 )
 EPOCH = re.compile(

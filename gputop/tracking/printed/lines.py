@@ -111,8 +111,15 @@ _OF_BEST = re.compile(
 )
 """Before a dictionary of the best values."""
 _BEFORE_CHARACTERS = 80
-_WIDE = str.maketrans("：，＝（）／；｜［］", ":,=()/;|[]")
-"""The punctuation of Chinese and Japanese keyboards."""
+_WIDE = str.maketrans("：，＝（）／；｜［］‘’“”", ":,=()/;|[]''\"\"")
+"""The punctuation of Chinese and Japanese keyboards, and the quotes that a forum makes of plain ones."""
+_OF_EPOCH_AND_BATCH = re.compile(
+    r"(?<!\w)((?:train |training )?loss)(?: \[(\d{1,9}), {0,9}(\d{1,9})\] ?\(epoch, (?:mini)?batch\)|"
+    r" of epoch ?(\d{1,9})[ ,-]{1,3}batch[ -]?(\d{1,9}))(?=\s{0,3}[:=])",
+    re.IGNORECASE,
+)
+"""A loss, and its epoch and batch before the value: "Loss [1, 100](epoch, minibatch): 2.5", "loss of epoch1-batch-100: 2.5"."""
+_DECIBELS = re.compile(rf"(?<![\w/])(psnr|test|val(?:id(?:ation)?)?)([\s:=]{{1,4}}{NUMBER}) ?dB(?![A-Za-z])", re.IGNORECASE)
 _CALL = re.compile(r"\b[A-Za-z_]\w{0,99}\(\w{1,99}\s{0,9}=")
 # Words before a name that add nothing to it; then words after which it is not a metric.
 _NEUTRAL = frozenset(
@@ -275,6 +282,11 @@ def _from_text(line: str) -> Printed | None:
         line = f"{at[2]}, {line[: at.start()]}{at[1]}{line[at.end() :]}"
     if "loss train:" in line:
         line = _KINDS_OF_LOSS.sub(r"\1_loss: \2, \3_loss: ", line)
+    if "batch" in lower_case and (both := _OF_EPOCH_AND_BATCH.search(line)) is not None:
+        epoch, batch = both.group(2, 3) if both[2] else both.group(4, 5)
+        line = f"[{epoch}, {batch}] {both[1]}{line[both.end() :]}"
+    if "psnr" in lower_case and "dB" in line:
+        line = _DECIBELS.sub(lambda found: f"{found[1].lower()}{'' if found[1].lower() == 'psnr' else '_psnr'}{found[2]}", line)
     head = _OF_CYCLEGAN.match(line)
     if head is not None:
         line = head[0] + _NAMED.sub("loss_", line[head.end() :])

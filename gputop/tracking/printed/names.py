@@ -18,11 +18,11 @@ _JOINED = (
 )
 """Names without a separator: "logloss", "trainloss"."""
 MEASURED = re.compile(
-    rf"(?:^|[_/.-])(?:{_JOINED}|loss[_/]{_PART}(?:/{_PART}){{0,2}}|(?:loss|acc|accuracy|acc@\d|top@?\d|ppl|perplexity|f1|"
+    rf"(?:^|[_/.-])(?:{_JOINED}|loss[_/]{_PART}(?:/{_PART}){{0,2}}|(?:loss|accu?|accuracy|acc@\d|top@?\d|ppl|perplexity|f1|"
     r"auc|auroc|dice|bleu|rouge\w?|iou|miou|map|mae|[nrw]?mse|reward|(?:episodic|episode|mean|avg|average|discounted)_?return|"
     rf"(?:score|rewards?)/mean|ep(?:isode|isodic)?_?(?:score|re[wt]|return|reward)s?(?:_?mean)?|(?:average|mean)epret|"
     rf"(?:reward|return|rew)s?_(?:mean|avg)|rew|psnr|ssim|wer|cer|nll|b?ce|xent|ctc|rnn-?t|transducer|supcon|nt_?xent|(?:language_?)?cross_?entropy(?:_?loss)?|elbo|bpb|bpc|fid|"
-    rf"objective|huber|recon(?:struction)?|info_?nce|contrastive|triplet|(?:smooth_?)?l1|"
+    rf"(?:train|val(?:id(?:ation)?)?|eval|test|dev)_err(?:or)?(?:_rate)?|objective|huber|recon(?:struction)?|info_?nce|contrastive|triplet|(?:smooth_?)?l1|"
     rf"(?:recall|precision|ndcg|mrr|hit|hr)@\d{{1,4}}|charbonnier|chamfer|photometric|"
     rf"[sw]?mape|msle|rmsle|log_?cosh|pinball)\d*(?:_epoch|_step)?(?:{PERCENT})?)$",
     re.IGNORECASE,

@@ -29,6 +29,10 @@ _QUALIFIED = re.compile(
     re.IGNORECASE,
 )
 """A measure of something, with its side before: "val char acc 3.1%"."""
+_ERROR = re.compile(
+    rf"(?<![\w./@-])({_TRAIN}|{_EVALUATION}) (err(?:or)?)(?: rate)?(?=[\s:=]{{1,4}}(?:\d{{0,9}}\.\d|nan\b))", re.IGNORECASE
+)
+"""The error of a side; on a line with losses, it is measured."""
 _HELD_OUT = re.compile(r"(?<![\w/])(?:held?[- _]?out|hold[- _]?out|out[- _]of[- _]sample)(?: set)?(?=[ _])", re.IGNORECASE)
 _IN_SAMPLE = re.compile(r"(?<![\w/])in[- _]sample(?=[ _])", re.IGNORECASE)
 _GAP = r"[\s:=]{1,4}"
@@ -87,6 +91,8 @@ def each_named(line: str) -> str:
         return line
     line = _IN_SAMPLE.sub("train", _HELD_OUT.sub("val", line))
     line = _SHORT_WORD.sub(lambda found: _FULL[found[1].lower()], line)
+    if "rr" in line and "loss" in line.lower():
+        line = _ERROR.sub(lambda found: f"{_of(found[1])}_{found[2].lower()}", line)
     line = _QUALIFIED.sub(lambda found: f"{_of(found[1])}_{found[2]}_{found[3]}", line)
     line = _AFTER.sub(lambda found: f"{_of(found[2])}_{found[1]}: ", line)
     line = _ONCE.sub(lambda found: f"train_{found[1]}: {found[3]}{found[4]}{_of(found[5])}_{found[1]}: ", line)

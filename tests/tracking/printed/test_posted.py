@@ -278,6 +278,37 @@ FOUND: list[tuple[str, tuple[str, ...], Values]] = [
             (2, {"train_loss": -0.625, "epoch": 8}),
         ],
     ),
+    (
+        "a batch in parentheses",
+        (
+            "[ Tue May 14 10:21:33 2024 ] Training epoch: 2",
+            "[ Tue May 14 10:22:33 2024 ] \tBatch(10/40) done. Loss: 2.5  lr:0.1",
+        ),
+        [(50, {"loss": 2.5, "lr": 0.1, "epoch": 2})],
+    ),
+    (
+        "the epoch and the batch between a loss and its value",
+        ("Loss [1, 20](epoch, minibatch):  2.5", "root - INFO - The train loss of epoch2-batch-10:2.25"),
+        [(20, {"loss": 2.5, "epoch": 1}), (30, {"train_loss": 2.25, "epoch": 2})],
+    ),
+    (
+        "decibels",
+        ("PSNR:31.5dB l1:0.5 Test:24.75dB 8.13s best:25.5dB",),
+        [(1, {"psnr": 31.5, "l1": 0.5, "test_psnr": 24.75})],
+    ),
+    (
+        "other names of an accuracy and an error",
+        ("Epoch 2 Tot Loss: 2.5 Accu :0.25", "Epoch: 3 - train loss: 2.5e-01 - valid loss: 1.25e-01, valid error: 5.0e-02"),
+        [
+            (1, {"tot_loss": 2.5, "accu": 0.25, "epoch": 2}),
+            (2, {"train_loss": 0.25, "valid_loss": 0.125, "valid_error": 0.05, "epoch": 3}),
+        ],
+    ),
+    (
+        "the quotes of a forum",
+        ("{‘loss’: 2.5, ‘step’: 10}", "{“loss”: 2.25, “step”: 20}"),
+        [(10, {"loss": 2.5}), (20, {"loss": 2.25})],
+    ),
 ]
 
 
