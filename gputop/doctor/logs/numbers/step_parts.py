@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from gputop import units
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Confidence, Fact, Finding
+from gputop.doctor.logs.after import position_of
 from gputop.doctor.logs.numbers.line import Line
 from gputop.doctor.logs.numbers.parts import LINES_MIN, PartKind, kind_of, spent
 from gputop.doctor.logs.numbers.texts import CHECKPOINTS, COMMUNICATES, EVALUATION, WAITS_FOR_DATA, Text
@@ -45,7 +46,12 @@ class StepParts:
         """Whether the times are Megatron's, each the mean of many steps."""
         self._block: dict[str, float] = {}
         self._sums: dict[PartKind, float] = {}
+        self._begun: dict[PartKind, float] = {}
+        """The sums over the first report, and over those that begin an epoch: workers start, and files are read for the first
+        time."""
         self._reports = 0
+        self._beginnings = 0
+        self._epoch: int | None = None
 
     def read(self, line: Line) -> None:
         """Take the next line."""
@@ -61,7 +67,7 @@ class StepParts:
             return
         self._end_block()
         if len(parts) > 1:
-            self._take(parts)
+            self._take(parts, line)
         else:
             self._block = dict(parts)
 
@@ -75,25 +81,41 @@ class StepParts:
         if self._reports < (MEANS_MIN if self._are_means else LINES_MIN) or whole <= 0 or self._trained < TRAINED_MIN:
             return ()
         kind = max(SHARES, key=lambda item: self._sums.get(item, 0.0))
-        share = self._sums.get(kind, 0.0) / whole
+        share = min(self._sums.get(kind, 0.0) / whole, self._share_later(kind, kind_of_wait))
         possible, likely = SHARES[kind]
         if share < possible:
             return ()
         sure = share >= likely and not (kind == kind_of_wait == "data" and waiting)
         return (takes_much(kind, share, "likely" if sure else "possible", self._reports),)
 
+    def _share_later(self, kind: PartKind, kind_of_wait: PartKind) -> float:
+        """Return the share of a kind without the reports that begin something; 1 if each report does."""
+        begun = dict(self._begun)
+        waiting = begun.pop("waiting", 0.0)
+        begun[kind_of_wait] = begun.get(kind_of_wait, 0.0) + waiting
+        whole = sum(self._sums.values()) - sum(begun.values())
+        if self._beginnings >= self._reports or whole <= 0:
+            return 1.0
+        return (self._sums.get(kind, 0.0) - begun.get(kind, 0.0)) / whole
+
     def _end_block(self) -> None:
         block, self._block = self._block, {}
         if len(block) > 1 and any(kind_of(name) in (None, "compute", "whole") for name in block):
             self._take(block)  # else the lines are about different things, such as a batch and an evaluation
 
-    def _take(self, parts: Mapping[str, float]) -> None:
+    def _take(self, parts: Mapping[str, float], line: Line | None = None) -> None:
         found = spent(parts)
         if len(found) < 2 or self._reports >= KEPT:
             return
+        epoch, _ = (line is not None and position_of(line.text)) or (None, None)
+        begins = not self._reports or epoch != self._epoch
+        self._epoch = epoch
         self._reports += 1
+        self._beginnings += begins
         for kind, seconds in found.items():
             self._sums[kind] = self._sums.get(kind, 0.0) + seconds
+            if begins:
+                self._begun[kind] = self._begun.get(kind, 0.0) + seconds
 
 
 def takes_much(kind: PartKind, share: float, confidence: Confidence, reports: int) -> Finding:

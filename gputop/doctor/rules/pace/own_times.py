@@ -7,6 +7,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from gputop import units
@@ -17,6 +18,7 @@ from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
+from gputop.history.points import PointSeries
 from gputop.snapshot import Rank, is_training_loss, loss_metric
 
 SHARE = 0.3
@@ -67,11 +69,13 @@ def waits_by_own_times(evidence: Evidence, group: RankGroup) -> Judgement:
             continue
         data, whole = (evidence.series(run, rank.rank, name) for name in names)
         steps = dict(zip(whole.steps, whole.values, strict=True))
-        pairs = [(value, steps[step]) for step, value in zip(data.steps, data.values, strict=True) if step in steps]
-        fitting = [(part, all_of) for part, all_of in pairs if 0 <= part <= all_of > 0]
+        pairs = [(step, value, steps[step]) for step, value in zip(data.steps, data.values, strict=True) if step in steps]
+        fitting = [(step, part, whole) for step, part, whole in pairs if 0 <= part <= whole > 0]
         if len(fitting) < VALUES_MIN or len(fitting) < INSIDE_SHARE * len(pairs):
             continue
-        share = sum(part for part, _ in fitting) / sum(all_of for _, all_of in fitting)
+        begin = _beginnings(evidence.series(run, rank.rank, "epoch")) | {fitting[0][0]}
+        later = [item for item in fitting if item[0] not in begin]
+        share = min(_share(fitting), _share(later) if later else 1.0)
         if share < SHARE:
             continue
         where = f"{logged.source(group)}: {names.data}, {names.step}"
@@ -90,6 +94,16 @@ def waits_by_own_times(evidence: Evidence, group: RankGroup) -> Judgement:
         )
         return Suspicion(finding, 3.0)
     return None
+
+
+def _share(times: Sequence[tuple[int, float, float]]) -> float:
+    return sum(part for _, part, _ in times) / sum(whole for _, _, whole in times)
+
+
+def _beginnings(epochs: PointSeries) -> set[int]:
+    """Return the steps whose values are the first ones of an epoch: its workers start, which is no lasting wait."""
+    points = list(zip(epochs.steps, epochs.values, strict=True))
+    return {step for (_, before), (step, after) in itertools.pairwise(points) if math.isfinite(after) and after // 1 > before // 1}
 
 
 def stalls_by_own_times(evidence: Evidence, group: RankGroup) -> Judgement:

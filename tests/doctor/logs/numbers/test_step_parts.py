@@ -176,3 +176,31 @@ def test_lines_about_a_batch_and_about_an_evaluation_are_no_report(tmp_path: Pat
         )
     ]
     assert found(tmp_path, lines, "E07") is None
+
+
+def epochs(number: int, reports_each: int, waited: Callable[[int, int], float]) -> list[str]:
+    """Return reports that each are the mean of 50 batches; ``waited``: the seconds per batch, by epoch and report."""
+    return [
+        f"Epoch [{epoch}][{report * 50}/1040]  lr: 2.000e-02, time: {0.21 + waited(epoch, report):.3f}, "
+        f"data_time: {waited(epoch, report):.3f}, memory: 4120, loss: {5 / (epoch + report):.4f}"
+        for epoch in range(1, number + 1)
+        for report in range(1, reports_each + 1)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("lines", "confidence"),
+    [
+        (epochs(1, 8, lambda epoch, report: 4.8 if report == 1 else 0.004), None),
+        (epochs(3, 3, lambda epoch, report: 1.9 if report == 1 else 0.004), None),
+        (epochs(12, 8, lambda epoch, report: 1.9 if report == 1 else 0.004), None),
+        (epochs(1, 8, lambda epoch, report: 4.8 if report == 1 else 0.4), "likely"),
+        (epochs(12, 8, lambda epoch, report: 1.9 if report == 1 else 0.4), "likely"),
+        (epochs(1, 8, lambda epoch, report: 0.9 if report % 3 == 0 else 0.004), "likely"),
+        (epochs(8, 1, lambda epoch, report: 0.4), "likely"),
+        (epochs(30, 1, lambda epoch, report: 0.4), "likely"),
+    ],
+)
+def test_the_wait_at_the_start_is_no_lasting_one(lines: list[str], confidence: str | None, tmp_path: Path) -> None:
+    finding = found(tmp_path, lines, "D01")
+    assert (finding.confidence if finding is not None else None) == confidence
