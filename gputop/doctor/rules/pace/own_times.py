@@ -18,7 +18,6 @@ from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
-from gputop.history.points import PointSeries
 from gputop.snapshot import Rank, is_training_loss, loss_metric
 
 SHARE = 0.3
@@ -73,7 +72,8 @@ def waits_by_own_times(evidence: Evidence, group: RankGroup) -> Judgement:
         fitting = [(step, part, whole) for step, part, whole in pairs if 0 <= part <= whole > 0]
         if len(fitting) < VALUES_MIN or len(fitting) < INSIDE_SHARE * len(pairs):
             continue
-        begin = _beginnings(evidence.series(run, rank.rank, "epoch")) | {fitting[0][0]}
+        epochs = evidence.series(run, rank.rank, "epoch")
+        begin = _beginnings(epochs.steps, epochs.values) | {fitting[0][0]}
         later = [item for item in fitting if item[0] not in begin]
         share = min(_share(fitting), _share(later) if later else 1.0)
         if share < SHARE:
@@ -100,10 +100,12 @@ def _share(times: Sequence[tuple[int, float, float]]) -> float:
     return sum(part for _, part, _ in times) / sum(whole for _, _, whole in times)
 
 
-def _beginnings(epochs: PointSeries) -> set[int]:
+def _beginnings(steps: Sequence[int], epochs: Sequence[float]) -> set[int]:
     """Return the steps whose values are the first ones of an epoch: its workers start, which is no lasting wait."""
-    points = list(zip(epochs.steps, epochs.values, strict=True))
-    return {step for (_, before), (step, after) in itertools.pairwise(points) if math.isfinite(after) and after // 1 > before // 1}
+    points = list(zip(steps, epochs, strict=True))
+    return {
+        step for (_, before), (step, after) in itertools.pairwise(points) if math.isfinite(after) and after // 1 > before // 1
+    }
 
 
 def stalls_by_own_times(evidence: Evidence, group: RankGroup) -> Judgement:
