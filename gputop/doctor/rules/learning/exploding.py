@@ -20,6 +20,8 @@ TIMES = 1e4
 square of the returns, which seldom reach a hundred times their first."""
 VALUES_MIN = 12
 """The fewest values (our choice)."""
+WRITTEN_OUT = 1e6
+"""So many times and more are written as a power of ten."""
 
 
 def explodes(evidence: Evidence, group: RankGroup) -> Judgement:
@@ -44,7 +46,7 @@ def explodes(evidence: Evidence, group: RankGroup) -> Judgement:
                 "J02",
                 "error",
                 "likely",
-                f"{name} has grown to {units.metric(now)}, {units.count(round(now / first))} times what it was at first",
+                f"{name} has grown to {units.metric(now)}, {times_text(now / first)} times what it was at first",
                 [
                     Fact(f"the median of its first {quarter} values is {units.metric(first)}", first, logged.source(group)),
                     Fact(f"that of the newest {quarter} is {units.metric(now)}", now, logged.source(group)),
@@ -58,3 +60,10 @@ def explodes(evidence: Evidence, group: RankGroup) -> Judgement:
             5.0,
         )
     return None
+
+
+def times_text(times: float) -> str:
+    """Return how many times as large something is, for a title."""
+    if times >= WRITTEN_OUT:
+        return units.metric(times)
+    return f"{times:.1f}" if times < 100 else units.count(times)

@@ -15,7 +15,7 @@ from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.learning.exploding import TIMES as EXPLODES
 from gputop.doctor.rules.learning.exploding import VALUES_MIN as EXPLODING_MIN
-from gputop.doctor.rules.learning.exploding import explodes
+from gputop.doctor.rules.learning.exploding import explodes, times_text
 from gputop.doctor.rules.learning.harder import FALLS, JUMP, JUMPS_MIN, gets_harder
 from gputop.doctor.rules.learning.kept_gradients import with_cause
 from gputop.doctor.rules.support import logged, tracked
@@ -119,10 +119,9 @@ def loss_grows(evidence: Evidence, group: RankGroup) -> Judgement:
         or _creeps(series, evidence.series(logged.run_id(group), rank.rank, "epoch"))
     )
     sure = grown and not intended and not _falls_again(stretches)
-    times = now / best.mean
-    title = (
-        f"The loss has grown to {units.metric(now)}, {f'{times:.1f}' if times < 100 else units.count(times)} times its lowest"
-    )
+    # The lowest average of losses that explode may hold one of them.
+    lowest = best.mean if levels.lowest * EXPLODED > best.mean else levels.lowest
+    title = f"The loss has grown to {units.metric(now)}, {times_text(now / lowest)} times its lowest"
     where = f"{logged.source(group)}: {name}"
     facts = [
         Fact(f"the median of the newest {len(newest)} losses is {units.metric(now)}", now, where),
@@ -131,7 +130,7 @@ def loss_grows(evidence: Evidence, group: RankGroup) -> Judgement:
             start.mean,
             where,
         ),
-        Fact(f"about {units.metric(best.mean)} from step {units.count(best.step)}, at its lowest", best.mean, where),
+        Fact(f"about {units.metric(lowest)} from step {units.count(best.step)}, at its lowest", lowest, where),
     ]
     finding = tracked.about(
         group,

@@ -15,8 +15,8 @@ from gputop.doctor.findings.finding import Confidence, Fact, Finding, Severity
 from gputop.doctor.rules.learning.all_wrong import ALL as WRONG
 from gputop.doctor.rules.learning.all_wrong import EVALUATIONS_MIN as WRONG_TIMES
 from gputop.doctor.rules.learning.all_wrong import all_wrong
-from gputop.doctor.rules.learning.courses import courses
-from gputop.doctor.rules.learning.evaluations import DIGITS_MIN, SCORES_MIN, is_an_evaluation, is_same, is_score, is_telling
+from gputop.doctor.rules.learning.evaluated_alike import ALIKE_MIN, evaluated_alike
+from gputop.doctor.rules.learning.evaluations import DIGITS_MIN, SCORES_MIN
 from gputop.doctor.rules.learning.guessing import (
     ABOVE,
     BEGAN_AT,
@@ -56,8 +56,6 @@ REDRAWN_TIMES = 3
 is no repetition (our choice)."""
 CONVERGED = 0.02
 """A loss that was below this share of its initial value before it became 0 has converged; a print rounds it (our choice)."""
-ALIKE_MIN = 6
-"""At least this many evaluations give the same value: the first few may come before the first step (our choice)."""
 FLAT_VALUES = 40
 """This many values of the loss, and as many of an evaluation, are a course even if they come once an epoch (our choice)."""
 FEW_VALUES, NARROW = 12, 0.002
@@ -103,7 +101,7 @@ def _by_loss(evidence: Evidence, group: RankGroup) -> Judgement:
     stays = (
         _same(evidence, group, rank, name, series)
         or weights_stay(evidence, group, rank, name)
-        or _evaluated_alike(evidence, group, rank, name)
+        or evaluated_alike(evidence, group, rank, name)
     )
     if stays is not None:
         return stays
@@ -304,39 +302,6 @@ def _is_flat_after_the_first(values: Sequence[float], evaluated: Sequence[float]
 def _is_level(values: Sequence[float]) -> bool:
     """Return whether no report has left the level to which the first ones came: a loss that still learns is noisier."""
     return len(values) >= LOSSES_MIN and _stays_within(values[len(values) // 5 :], LEVEL)
-
-
-def _evaluated_alike(evidence: Evidence, group: RankGroup, rank: Rank, name: str) -> Judgement:
-    """Judge a run whose evaluations are equal to the last digit, although it trains: no step has changed the weights."""
-    stretches = evidence.levels(logged.run_id(group), rank.rank, name).stretches
-    if len(stretches) < STRETCHES_MIN or stretches[0].step > _SEEN_FROM_STEP:
-        return None
-    start, now = stretches[0].mean, units.mean([stretch.mean for stretch in stretches[-2:]])
-    if abs(now - start) > BAND * abs(start):
-        return None
-    same = [item for item in courses(evidence, group, is_an_evaluation) if is_same(item) and item.values >= ALIKE_MIN]
-    told = [item for item in same if is_telling(item) or is_score(item)]
-    alike = min(told, key=lambda item: not is_telling(item), default=None)
-    if alike is None:
-        return None
-    # A score may also be equal because the model answers the same to everything.
-    sure: Confidence = "likely" if is_telling(alike) else "possible"
-    value = units.metric(alike.highest)
-    facts = [
-        Fact(f"{alike.name} has been {value} each of {alike.values} times", alike.highest, alike.source),
-        Fact(f"{name} is {units.metric(now)}, {units.metric(start)} at first", now, f"{logged.source(group)}: {name}"),
-    ]
-    cause = (
-        "The same weights give the same value, so no step changes them: gradients are set to zero before the optimizer's step, "
-        "the optimizer holds the parameters of another model, or the loss is detached from the model."
-    )
-    fix = (
-        "loss.backward(); optimizer.step(); optimizer.zero_grad()  # in this order\n"
-        "held = {id(p) for g in optimizer.param_groups for p in g['params']}\n"
-        'print(sum(id(p) in held for p in model.parameters()), "parameters are in the optimizer")'
-    )
-    title = f"The evaluation gives the same value each time ({alike.name} {value}), and the loss stays where it began"
-    return Suspicion(_finding(group, "warning", sure, title, facts, cause, fix), 5.0)
 
 
 def _flat(evidence: Evidence, group: RankGroup, rank: Rank, name: str, series: PointSeries) -> Judgement:

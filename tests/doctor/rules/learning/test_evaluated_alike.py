@@ -104,8 +104,31 @@ def test_a_score_that_stays_zero_while_the_training_learns(tmp_path: Path) -> No
 
     assert log(0.0, 0.4)
     assert not log(0.012, 0.4)
-    assert not log(-1.0, 0.4), "COCO's tools: the labels hold no such objects"
-    assert not log(0.0, 1.6), "it has hardly learned"
-    assert not log(0.0, 1.2), "it has not learned much"
-    assert log(0.0, 0.4, 4)
-    assert not log(0.0, 0.4, 3), "too few evaluations"
+    assert not log(0.0, 1.6), "it has not learned much"
+    assert not log(0.0, 0.4, 3)
+
+
+@pytest.mark.parametrize(
+    ("train", "evaluated", "collapsed"),
+    {
+        "the evaluation's loss moves": (lambda at: 0.69 + at % 3 / 300, lambda at: 0.688 + at % 4 / 500, True),
+        "the mean of an epoch moves": (lambda at: (1.28, 0.97, 0.74, 1.05, 1.31, 1.26)[at % 6], None, True),
+        "only the noise of the training": (lambda at: 0.69 + at % 3 / 300, None, False),
+    }.values(),
+)
+def test_a_score_that_stays_beside_a_loss_that_moves_is_one_class_for_all(
+    train: Callable[[int], float], evaluated: Callable[[int], float] | None, collapsed: bool, tmp_path: Path
+) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(
+        "".join(
+            f"Epoch:{at}, Train_loss:{train(at):.4f}, "
+            + (f"Val_loss:{evaluated(at):.4f}, " if evaluated is not None else "")
+            + "Val_acc:0.5417\n"
+            for at in range(18)
+        )
+    )
+    finding = next(item for item in explain_logs([str(log)])[0] if item.id == "J03")
+    assert finding.confidence == "possible"
+    assert ("the same class to every input" in finding.cause) is collapsed
+    assert ("no step changes them" in finding.cause) is not collapsed
