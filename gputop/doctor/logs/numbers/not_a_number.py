@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gputop import units
-from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.findings.finding import Confidence, Fact, Finding
 from gputop.doctor.logs.after import is_progress
 from gputop.doctor.logs.numbers.line import Line
 
@@ -73,21 +74,28 @@ class NotANumber:
         if not gone:
             return ()
         name, values = gone[0]
+        last = (f"its last number: {values.last[:160]}", values.last[:160])
         return (
-            Finding(
-                id="J01",
-                severity="error",
-                confidence="likely",
-                title=f"The training's numbers are NaN: {name}, the last {units.count(values.nan)} times",
-                evidence=(
-                    Fact(f"{name} is NaN in the last {units.count(values.nan)} lines that print it", values.nan, "log"),
-                    Fact(f"its last number: {values.last[:160]}", values.last[:160], "log"),
-                ),
-                cause="A step was too large, a value too small to be a divisor or in a logarithm, or too large for 16 bits; "
-                "since then, all weights are NaN.",
-                fix="# continue from a checkpoint before that, with a lower learning rate and\n"
-                "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n"
-                "torch.autograd.set_detect_anomaly(True)  # for one run: names the operation",
-                refuted_by=f"{name} is NaN where there was nothing to measure.",
+            lost(
+                f"The training's numbers are NaN: {name}, the last {units.count(values.nan)} times",
+                ((f"{name} is NaN in the last {units.count(values.nan)} lines that print it", values.nan), last),
+                f"{name} is NaN where there was nothing to measure.",
             ),
         )
+
+
+def lost(title: str, facts: Sequence[tuple[str, float | str]], refuted_by: str, confidence: Confidence = "likely") -> Finding:
+    """Return the finding on a training whose numbers are no longer finite."""
+    return Finding(
+        id="J01",
+        severity="error",
+        confidence=confidence,
+        title=title,
+        evidence=tuple(Fact(text, value, "log") for text, value in facts),
+        cause="A step was too large, a value too small to be a divisor or in a logarithm, or too large for 16 bits; "
+        "since then, all weights are NaN.",
+        fix="# continue from a checkpoint before that, with a lower learning rate and\n"
+        "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n"
+        "torch.autograd.set_detect_anomaly(True)  # for one run: names the operation",
+        refuted_by=refuted_by,
+    )

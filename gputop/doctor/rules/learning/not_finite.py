@@ -19,6 +19,9 @@ from gputop.snapshot import Rank, is_training_loss, loss_metric
 
 VALUES_MIN = 3
 """A gradient scaler skips one or two steps after an overflow; after three in a row, the weights are lost (our choice)."""
+ZEROS_MIN, SUDDEN = 5, 0.3
+"""So many losses are exactly 0, and the one before them was at least this share of the first: a loss that is learned to 0 comes
+closer before it is rounded to that (our choice)."""
 _USUAL_OF = 50
 """The median of this many values before the loss became NaN is the usual value."""
 
@@ -26,7 +29,7 @@ _USUAL_OF = 50
 class _Lost(NamedTuple):
     """A rank whose newest losses are not finite: since which step, and its last finite loss (step, value), if known.
 
-    ``replaced``: the losses themselves are printed as 0, and the metric is the gradient norm.
+    ``replaced``: the losses themselves are printed as 0; the metric is the gradient norm, if there is one.
     """
 
     rank: Rank
@@ -39,7 +42,7 @@ class _Lost(NamedTuple):
 def loss_not_finite(evidence: Evidence, group: RankGroup) -> Judgement:
     """J01: the newest training losses of a rank are NaN or infinite."""
     ranks = logged.ranks_of(group)
-    if all(all(map(math.isfinite, rank.metrics.values())) for rank in ranks):
+    if all(all(map(math.isfinite, rank.metrics.values())) and rank.metrics.get("loss") != 0 for rank in ranks):
         return None  # at once: this rule judges every snapshot
     lost = [item for item in (_lost(evidence, group, rank) for rank in ranks) if item is not None]
     lost = [item for item in lost if not is_mean_of_nothing(evidence, group, item.rank)]
@@ -53,16 +56,16 @@ def loss_not_finite(evidence: Evidence, group: RankGroup) -> Judgement:
         if first.before is not None
         else f"since step {units.count(first.since)} or earlier"
     )
-    what = (
-        f"The gradients{whose} are NaN, and the loss is shown as 0,"
-        if first.replaced
-        else f"The loss{whose} is NaN or infinite"
-    )
+    by_gradients = first.replaced and _is_gradient_norm(first.metric)
+    what = f"The loss{whose} is NaN or infinite"
+    if first.replaced:
+        known = f"The gradients{whose} are NaN, and the loss is shown as 0,"
+        what = known if by_gradients else f"The loss{whose} is exactly 0, as the Trainer shows NaN,"
     finding = tracked.about(
         group,
         "J01",
         "error",
-        "likely" if first.replaced else "certain",
+        "certain" if not first.replaced else "likely" if by_gradients else "possible",
         f"{what} {since}",
         _facts(evidence, group, first, len(ranks) > 1),
         "A step with a NaN or infinite gradient spoils the weights, and every later loss with them. The run no longer "
@@ -86,12 +89,13 @@ J01 = Rule(
     from_printed=True,
     texts=("nan_loss",),
     severities=("error",),
-    confidences=("certain", "likely"),
+    confidences=("certain", "likely", "possible"),
     needs=("journal: loss of each rank, else its files or output",),
     every_s=EVERY_SNAPSHOT,
     threshold=(
-        f"the newest {VALUES_MIN} training losses of a rank are NaN or infinite; or they are 0, earlier losses were not, "
-        "and the gradient norm is NaN (likely)"
+        f"the newest {VALUES_MIN} training losses of a rank are NaN or infinite; or they are 0, and the gradient norm is NaN "
+        f"(likely); or, where Transformers' Trainer reports no such norm, {ZEROS_MIN} are 0, and the one before was at least "
+        f"{SUDDEN:.0%} of the first (possible)"
     ),
     hides=("J02", "J03"),
     mechanism=(
@@ -121,9 +125,9 @@ def _lost_by(evidence: Evidence, group: RankGroup, rank: Rank, name: str) -> _Lo
     since, before = evidence.not_finite_since(logged.run_id(group), rank.rank, name)
     if since is not None and _is_lost(series):
         return _Lost(rank, name, since, before)
-    if len(series) < VALUES_MIN or any(series.values[-VALUES_MIN:]) or not any(series.values):
+    if len(series) < VALUES_MIN or any(series.values[-VALUES_MIN:]):
         return None
-    return _lost_behind_zeros(evidence, group, rank)
+    return _lost_behind_zeros(evidence, group, rank) or _falls_to_zero(rank, name, series)
 
 
 def _lost_behind_zeros(evidence: Evidence, group: RankGroup, rank: Rank) -> _Lost | None:
@@ -139,6 +143,16 @@ def _lost_behind_zeros(evidence: Evidence, group: RankGroup, rank: Rank) -> _Los
     return None
 
 
+def _falls_to_zero(rank: Rank, name: str, series: PointSeries) -> _Lost | None:
+    """Return where the loss that an older Trainer of Transformers reports, which has no gradient norm, fell to exactly 0."""
+    if "learning_rate" not in rank.metrics or any(map(_is_gradient_norm, rank.metrics)):
+        return None
+    last = next((at for at in range(len(series) - 1, -1, -1) if series.values[at]), None)
+    if last is None or len(series) - last <= ZEROS_MIN or not series.values[last] >= SUDDEN * series.values[0] > 0:
+        return None
+    return _Lost(rank, name, series.steps[last + 1], (series.steps[last], series.values[last]), replaced=True)
+
+
 def _is_lost(series: PointSeries) -> bool:
     """Return whether the newest values are not finite, and enough of them."""
     return len(series) >= VALUES_MIN and not any(map(math.isfinite, series.values[-VALUES_MIN:]))
@@ -148,9 +162,10 @@ def _facts(evidence: Evidence, group: RankGroup, first: _Lost, several: bool) ->
     whose = f" of rank {first.rank.rank}" if several else ""
     was = f", {units.metric(first.before[1])} at step {units.count(first.before[0])}" if first.before is not None else ""
     where = logged.source(group)
+    state = "been exactly 0" if first.replaced and not _is_gradient_norm(first.metric) else "not been finite"
     facts = [
         Fact(
-            f"{first.metric}{whose} has not been finite since step {units.count(first.since)}{was}",
+            f"{first.metric}{whose} has {state} since step {units.count(first.since)}{was}",
             first.since,
             f"{where}: {first.metric}",
         )

@@ -1,0 +1,86 @@
+"""A gradient scaler that halves its scale again and again, without a good step in between. Pure.
+
+Sources: fairseq/optim/dynamic_loss_scaler.py, deepspeed/runtime/fp16/loss_scaler.py, apex/amp/_process_optimizer.py and
+apex/amp/scaler.py.
+"""
+
+from __future__ import annotations
+
+import re
+
+from gputop import units
+from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.logs.after import is_progress
+from gputop.doctor.logs.numbers.line import Line
+
+HALVINGS_MIN, BELOW = 8, 16.0
+FEWER_HALVINGS, AT_MOST = 5, 2.0
+"""So many halvings in a row, down to such a scale. A scaler begins with 2^16 or 2^32 and finds its scale far above (our
+choice)."""
+STEPS_BETWEEN, LINES_BETWEEN = 2, 3
+"""If the steps advance by more from one halving to the next, or as many lines of progress without a step, some were good (our
+choice)."""
+_HALVED = re.compile(
+    r"(?i)(?:setting|reducing) loss scale to:? ?(?P<to>[\d.]{1,25}(?:e[-+]?\d{1,3})?)(?![\w.])"
+    r"|loss scale: ?[\d.]{1,25}(?:e[-+]?\d{1,3})?, reducing to (?P<then>[\d.]{1,25}(?:e[-+]?\d{1,3})?)"
+)
+_STEP = re.compile(r"(?i)\| {0,9}(\d{1,12})/\d{1,12} \[|\b(?:step|iter(?:ation)?|num_updates|batch)\W{1,3}(\d{1,12})\b")
+
+
+class LossScale:
+    """Follows the lines of one log."""
+
+    def __init__(self) -> None:
+        """Start before the first overflow."""
+        self._scales: list[float] = []
+        """The scales of the newest halvings in a row."""
+        self._step: int | None = None
+        self._step_then: int | None = None
+        """The newest step, and that at the newest halving."""
+        self._lines = 0
+        """Lines of progress without a step since then."""
+
+    def read(self, line: Line) -> None:
+        """Take the next line."""
+        step = _STEP.search(line.text) if self._scales or "loss scale" in line.lower else None
+        if step is not None:
+            self._step = int(step[1] or step[2])
+        halved = _HALVED.search(line.text) if "loss scale" in line.lower else None
+        if halved is None:
+            self._lines += bool(self._scales) and step is None and is_progress(line.rest)
+            return
+        scale = float((halved["to"] or halved["then"]).rstrip("."))
+        if self._scales and scale == self._scales[-1]:
+            return  # another rank
+        if not self._scales or scale * 2 != self._scales[-1] or self._advanced():
+            self._scales = []
+        self._scales.append(scale)
+        self._step_then, self._lines = self._step, 0
+
+    def _advanced(self) -> bool:
+        """Return whether there were good steps since the newest halving."""
+        if self._step is None or self._step_then is None:
+            return self._lines >= LINES_BETWEEN
+        return not 0 <= self._step - self._step_then <= STEPS_BETWEEN
+
+    def findings(self) -> tuple[Finding, ...]:
+        """Return that the scale has fallen too far, if it has, and no good step follows."""
+        number = len(self._scales)
+        enough = number >= HALVINGS_MIN and self._scales[-1] < BELOW
+        if not (enough or (number >= FEWER_HALVINGS and self._scales[-1] <= AT_MOST)) or self._advanced():
+            return ()
+        scale = units.metric(self._scales[-1])
+        return (
+            Finding(
+                id="J01",
+                severity="error",
+                confidence="likely",
+                title=f"The gradients overflow at any loss scale: halved {number} times in a row, to {scale}",
+                evidence=(Fact(f"{number} halvings without a good step between, the last one to {scale}", number, "log"),),
+                cause="The training diverged in half precision: gradients are infinite or NaN at every scale, and each step is "
+                "skipped.",
+                fix="# use bf16 rather than fp16; else lower the learning rate, warm up longer, clip gradients\n"
+                "torch.autograd.set_detect_anomaly(True)  # names the operation; slow, so only for the search",
+                refuted_by="The scale rises again, and steps are taken.",
+            ),
+        )
