@@ -27,7 +27,7 @@ _WHO: Mapping[str, str] = {
     ),
     "torch, torchrun": (
         "addr_in_use child_failed elastic_exit launch_deprecated launcher_no_cuda omp1 rdzv_address rdzv_closed"
-        " rdzv_connection rdzv_timeout sigkill stopped"
+        " rdzv_connection rdzv_timeout bus_error sigkill stopped"
     ),
     "torch, DataLoader and its workers": (
         "map_limit no_samples pin_thread sampler_excl too_many_workers unequal_samples worker_bus worker_crashed worker_killed"

@@ -26,6 +26,17 @@ _STOPPED = (
 )
 
 
+BUS_CAUSE = (
+    "Memory that stands for a file could not be filled: /dev/shm is full (a container gets only 64 MB of it by default), the "
+    "disk or the quota is, or a mapped file was cut meanwhile."
+)
+BUS_FIX = (
+    "df -h /dev/shm /tmp ~/.cache; quota -s  # while it runs\n"
+    "docker run --shm-size=16g ...  # Kubernetes: an emptyDir volume with medium: Memory, mounted at /dev/shm"
+)
+BUS_REFUTED = "When it happens, df shows free space in /dev/shm and on the disks whose files the process maps."
+
+
 class Meaning(NamedTuple):
     """The texts of a finding about how a process ended. ``id`` is the rule's, or None if no rule has it."""
 
@@ -59,7 +70,8 @@ _MEANINGS = {
         id="H05",
     ),
     15: Meaning("SIGTERM", *_STOPPED),
-    **{number: Meaning(units.signal_name(number), *_NATIVE, id="signal_crash") for number in (4, 7, 8, 11)},
+    **{number: Meaning(units.signal_name(number), *_NATIVE, id="signal_crash") for number in (4, 8, 11)},
+    7: Meaning("SIGBUS", BUS_CAUSE, BUS_FIX, BUS_REFUTED, id="D08"),
 }
 
 

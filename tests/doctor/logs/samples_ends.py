@@ -21,6 +21,12 @@ ENDS: tuple[tuple[str, str, dict[str, str]], ...] = (
         "My Own Trainer: error: the following arguments are required: --cfg",
         {"program": "My Own Trainer", "arguments": "--cfg"},
     ),
+    ("local_rank_dash", "fit.py: error: unrecognized arguments: --local_rank=3", {"rank": "3"}),
+    (
+        "bus_error",
+        "E0312 08:41:10.120 9921 api.py:869] failed (exitcode: -7) local_rank: 2 (pid: 9944) of binary: /env/bin/python",
+        {"local": "2"},
+    ),
     ("local_rank_dash", "pose.py: error: the following arguments are required: --local_rank", {}),
     ("local_rank_dash", "Pose estimation: error: the following arguments are required: --cfg, --local_rank", {}),
     ("array_cut_short", "ValueError: mmap length is greater than file size", {}),

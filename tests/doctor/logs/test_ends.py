@@ -221,7 +221,9 @@ def test_trouble_far_from_the_end_is_ignored() -> None:
 def test_a_process_that_torchrun_saw_fail_is_named() -> None:
     line = "E0501 10:00:00.1 140 api.py:869] failed (exitcode: {}) local_rank: 3 (pid: 12) of binary: python\n"
     assert (first(line.format(1)).id, first(line.format(1)).confidence) == ("G04", "possible")
-    assert (first(line.format(-7)).id, first(line.format(-7)).confidence) == ("signal_crash", "likely")
+    assert (first(line.format(-7)).id, first(line.format(-7)).confidence) == ("D08", "likely")
+    assert "/dev/shm" in first(line.format(-7)).cause
+    assert (first(line.format(-11)).id, first(line.format(-11)).confidence) == ("signal_crash", "likely")
 
 
 TIMEOUTS = (

@@ -12,8 +12,18 @@ from gputop.doctor.logs.scan import LogScan
 
 _ENDS = frozenset(
     {
-        *("cpp_terminate", "killed", "sigkill", "signal_crash", "slurm_cancelled", "srun_killed", "python_fatal", "stopped"),
-        "pin_thread",
+        *(
+            "cpp_terminate",
+            "killed",
+            "sigkill",
+            "signal_crash",
+            "bus_error",
+            "slurm_cancelled",
+            "srun_killed",
+            "python_fatal",
+            "stopped",
+        ),
+        *("bus_error", "pin_thread"),
     }
 )
 """How a process or a thread ended, as others report it: an exception before it, after which nothing continued, comes first."""

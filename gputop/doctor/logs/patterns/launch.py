@@ -18,6 +18,17 @@ PATTERNS: tuple[Pattern, ...] = (
     failure(
         "local_rank_dash",
         "A17",
+        "unrecognized arguments:",
+        r"unrecognized arguments:.{0,400}--local_rank=(?P<rank>\d+)",
+        "The launcher passes --local_rank, which the script does not know",
+        "Nobody typed it: torch.distributed.launch before torch 2.0 and DeepSpeed's launcher pass --local_rank to each rank. "
+        "The script expects no such argument, or --local-rank.",
+        'torchrun --standalone --nproc-per-node=gpu train.py  # and in it: local_rank = int(os.environ["LOCAL_RANK"])\n'
+        'parser.add_argument("--local-rank", "--local_rank", type=int, default=0)  # or take both spellings',
+    ),
+    failure(
+        "local_rank_dash",
+        "A17",
         "the following arguments are required",
         r"error: the following arguments are required: (?:.{0,200}, )?--local_rank\b",
         "The script requires --local_rank, which the launcher does not pass",

@@ -7,6 +7,7 @@ DeepSpeed; kubectl describe; ray's worker_killing_policy and exceptions.py.
 
 from __future__ import annotations
 
+from gputop.doctor.logs.exits import BUS_CAUSE, BUS_FIX, BUS_REFUTED
 from gputop.doctor.logs.patterns.pattern import Pattern, cascade, failure
 
 _NATIVE = (
@@ -357,12 +358,23 @@ PATTERNS: tuple[Pattern, ...] = (
         "signal_crash",
         None,
         "failed (exitcode: -",
-        r"failed \(exitcode: -(?P<why>4|7|8|11)\) local_rank: (?P<local>\d+) \(pid: (?P<pid>\d+)\)",
+        r"failed \(exitcode: -(?P<why>4|8|11)\) local_rank: (?P<local>\d+) \(pid: (?P<pid>\d+)\)",
         "The process with local rank {local} crashed in native code (signal {why})",
-        "A C or CUDA extension crashed, not Python code: 11 is a segmentation fault, 7 a bus error (also from a full "
-        "/dev/shm), 4 an illegal instruction, 8 a division by zero.",
+        "A C or CUDA extension crashed, not Python code: 11 is a segmentation fault, 4 an illegal instruction, 8 a division "
+        "by zero.",
         _NATIVE,
         confidence="likely",
+    ),
+    failure(
+        "bus_error",
+        "D08",
+        "failed (exitcode: -7)",
+        r"failed \(exitcode: -7\) local_rank: (?P<local>\d+) \(pid: (?P<pid>\d+)\)",
+        "The process with local rank {local} ended with a bus error (SIGBUS)",
+        BUS_CAUSE,
+        BUS_FIX,
+        confidence="likely",
+        refuted_by=BUS_REFUTED,
     ),
     cascade(
         "elastic_exit",
