@@ -36,6 +36,7 @@ from gputop.doctor.logs.trouble import trouble_in
 
 TOP_LINES = 40
 """A traceback whose beginning is missing has its first frame within this many lines."""
+_OF_A_CHECKPOINT = "RuntimeError: Error(s) in loading state_dict for "
 _ABORT = re.compile(
     r"core dumped|^(?:Aborted|Segmentation fault)\W{0,3}$|^Fatal Python error|^srun: error: |Exited with exit code"
 )
@@ -186,6 +187,9 @@ class Reading:
         if self._top:
             self._read_top(text, key)
         block = self.blocks.open.get(key)
+        if block is None and text.startswith(_OF_A_CHECKPOINT) and not self.summary.open:
+            block = self._begin(key, False)  # its names follow, line by line, also without the frames above
+            block.headless = True
         if block is not None and block.rank is not None:
             rank = block.rank
         block, text = self._in_traceback(text, key, at)

@@ -236,6 +236,19 @@ LOADING = "RuntimeError: Error(s) in loading state_dict for Net:\n"
 @pytest.mark.parametrize("prefix", ["", "[rank0]: "])
 def test_names_of_a_checkpoint_differ_by_the_wrapper_s_prefix_or_by_more(lists: str, id_: str, prefix: str) -> None:
     assert [finding.id for finding in told(traceback(LOADING + lists, prefix)).findings] == [id_]
+    alone = "".join(f"{prefix}{line}\n" for line in (LOADING + lists).splitlines())
+    assert [finding.id for finding in told(alone).findings] == [id_], "without the frames above"
+
+
+def test_sizes_of_a_checkpoint_that_differ_without_the_frames_above() -> None:
+    sizes = (
+        "\tsize mismatch for fc.weight: copying a param with shape torch.Size([40, 64]) from checkpoint, "
+        "the shape in current model is torch.Size([7, 64]).\n"
+    )
+    assert [finding.id for finding in told(LOADING + sizes).findings] == ["shape_differs"]
+    steps = "".join(f"step {step} loss {3 - step / 90:.3f}\n" for step in range(60))
+    went_on = told(f"{LOADING}{sizes}falling back to random weights\n{steps}").findings
+    assert {finding.confidence for finding in went_on} == {"possible"}
 
 
 def test_outside_a_traceback_only_the_prefix_of_checkpoint_names_counts() -> None:
