@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.findings.finding import CONFIDENCES, SEVERITIES, Finding
+from gputop.doctor.logs.last_words import says_no_cause
 from gputop.doctor.logs.meaning.explain import Explanation
 from gputop.doctor.rules import BY_ID, RULES
 from gputop.snapshot import Host, Points, Run, Snapshot
@@ -19,21 +20,27 @@ LOOKS = 20
 def with_printed(explanation: Explanation, printed: Sequence[Finding]) -> tuple[Finding, ...]:
     """Return the findings on a log: what ended the run, then all others, the worst and most certain first.
 
+    If its last words only show how it ended, what may be the cause comes before them.
     A fact about every run of its kind, such as the threads that torchrun sets, comes last.
     """
-    printed = [finding for finding in printed if not any(_hides(other, finding) for other in printed)]
+    known = [*printed, *explanation.findings]
+    printed = [finding for finding in printed if not any(_hides(other, finding) for other in known)]
     needless = {text for finding in printed for text in BY_ID[finding.id].texts}
     first = explanation.findings[: int(explanation.ended)]
     # What the run does says more than a remark of a library.
     rest = [*printed, *(item for item in explanation.findings[len(first) :] if item.id not in needless)]
-    return (*first, *sorted(rest, key=_weight))
+    rest.sort(key=_weight)
+    if any(map(says_no_cause, first)):
+        telling = [finding for finding in rest if finding.severity != "info"]
+        return (*telling, *first, *(finding for finding in rest if finding not in telling))
+    return (*first, *rest)
 
 
 def _hides(finding: Finding, other: Finding) -> bool:
     """Return whether a finding explains another one, by the rulebook, and is as certain."""
     surer = CONFIDENCES.index(finding.confidence) <= CONFIDENCES.index(other.confidence)
-    rule = BY_ID[finding.id]
-    return surer and (other.id in rule.hides or other.id in rule.hides_in_logs)
+    rule = BY_ID.get(finding.id)
+    return rule is not None and finding is not other and surer and (other.id in rule.hides or other.id in rule.hides_in_logs)
 
 
 def _weight(finding: Finding) -> tuple[bool, bool, int]:

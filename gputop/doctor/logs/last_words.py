@@ -23,6 +23,7 @@ KEPT = 8
 TITLE_CHARS = 100
 """How many characters of the line a title shows."""
 FINDING_ID = "last_words"
+_ENDS_WITH, _CUT = "The log ends with: ", "The log ends within a traceback"
 _FOLLOWING: dict[Kind, int] = {"exception": 3, "cut": 0, "error": 1, "refusal": 3, "end": 3, "trouble": 0}
 """How many of the script's own lines may follow, such as a hint or a closing message. Most logged errors are handled."""
 _CONFIDENCE: dict[Kind, Confidence] = {
@@ -95,11 +96,16 @@ def first_word(words: Sequence[Word]) -> Word | None:
     return next((word for word in words if word.kind != "end"), words[0] if words else None)
 
 
+def says_no_cause(finding: Finding) -> bool:
+    """Return whether a finding on the last words only shows how the log ends: cut off, or with an exit code."""
+    return finding.id == FINDING_ID and finding.title.startswith((_ENDS_WITH, _CUT))
+
+
 def finding_of(word: Word, short: str, place: str) -> Finding:
     """Return the finding for a log that ends with this line; ``short`` is the line as shown."""
     text = short if len(short) <= TITLE_CHARS else f"{short[: TITLE_CHARS - 1]}…"
     if word.kind == "end":
-        title, cause = f"The log ends with: {text}", "It shows how the process ended, and nothing before it shows why."
+        title, cause = f"{_ENDS_WITH}{text}", "It shows how the process ended, and nothing before it shows why."
         code = exit_code_in(word.seen.line)
         meaning = exits.meaning_of(code) if code is not None else None
         if meaning is not None:
@@ -117,7 +123,7 @@ def finding_of(word: Word, short: str, place: str) -> Finding:
         title = f"The log ends near: {text}"
         cause = "Nothing before it shows why; it may be the reason, or only show how the run ended."
     elif word.kind == "cut":
-        title = f"The log ends within a traceback{f' at {word.seen.where}' if word.seen.where else ''}"
+        title = f"{_CUT}{f' at {word.seen.where}' if word.seen.where else ''}"
         cause = "Its last line, which names the exception, is missing: the log was cut, or the process was killed meanwhile."
     else:
         title, cause = f"The log ends with an error: {text}", f"{short}. Nothing but a few lines follows it."

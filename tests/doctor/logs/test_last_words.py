@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from gputop.cli.doctor.logs import explain_logs
 from gputop.doctor.findings.finding import Finding, is_problem
 from gputop.doctor.logs.meaning.explain import explain
 from gputop.doctor.logs.reading import Reading
@@ -386,3 +389,32 @@ def test_an_error_that_the_log_ends_with_is_shown_but_possible() -> None:
     """Scripts continue after many of them: nothing shows that this one ended the run."""
     (found,) = findings(f"{STEPS}ERROR: the shards of rank three are empty\n")
     assert (found.severity, found.confidence, is_problem(found)) == ("error", "possible", False)
+
+
+CUT = (
+    "Traceback (most recent call last):\n"
+    '  File "/srv/tune.py", line 88, in <module>\n    main()\n'
+    '  File "/srv/tune.py", line 71, in main\n    loss.backward()\n'
+)
+NO_GRADIENTS = (
+    "/env/torch/utils/checkpoint.py:90: UserWarning: None of the inputs have requires_grad=True. Gradients will be None"
+)
+
+
+@pytest.mark.parametrize(
+    ("lines", "ids"),
+    {
+        "a hint at the cause, and no more": (f"{NO_GRADIENTS}\n{CUT}", ["J03", "last_words"]),
+        "a cut traceback alone": (CUT, ["last_words"]),
+        "an error that says what it is": (f"{NO_GRADIENTS}\nKeyedError: no such sample: 8841\n", ["last_words", "J03"]),
+        "only a fact about the run": (
+            f"Setting OMP_NUM_THREADS environment variable for each process to be 1 in default\n{CUT}",
+            ["last_words", "D04"],
+        ),
+    }.values(),
+)
+def test_what_may_be_the_cause_comes_before_words_that_only_show_the_end(lines: str, ids: list[str], tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(f"model loaded\n{lines}")
+    found = [item.id for item in explain_logs([str(log)])[0]]
+    assert [id_ if id_ != "exception" else "last_words" for id_ in found] == ids

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from gputop.cli.doctor.logs import explain_logs
 from gputop.doctor.findings.finding import Finding
 from gputop.doctor.logs.meaning.explain import explain
 from gputop.doctor.logs.starts import SAME_RUN_LINES, TRIES_MIN
@@ -204,6 +207,14 @@ def test_ranks_that_wait_for_others_until_the_end() -> None:
     assert found.title == "2 of 4 ranks have joined, and wait for the others"
     assert not findings(waiting + STEPS)
     assert not findings(waiting + JOINING.format(rank=0, joined=4))
+
+
+@pytest.mark.parametrize(("joined", "ids"), [(2, ["G03"]), (4, ["G01"])])
+def test_ranks_that_wait_for_others_are_no_other_hang(joined: int, ids: list[str], tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    at = (f"[2023-10-05 13:{21 + number // 6}:{number % 6}3,199]" for number in range(60))
+    log.write_text("".join(f"{time}{JOINING.partition(']')[2]}".format(rank=0, joined=joined) for time in at))
+    assert [item.id for item in explain_logs([str(log)])[0]] == ids
 
 
 STOPPED = (
