@@ -14,7 +14,7 @@ LINES_MIN = 5
 """At least this many lines with times show what is usual (our choice)."""
 _NAME = (
     r"(?<![\w./-])([Ww]aits? for (?:the )?others|[A-Za-z][\w+/-]{0,40}(?: (?:wait|time|loading|ready))?)"
-    r"(?: ?\((?:(?P<in>m?s|sec|seconds)|(?:incl|excl|with|without)\b[a-z. ]{0,20})\))?"
+    r"(?: ?\((?:(?P<in>m?s|sec|seconds)|t|(?:incl|excl|with|without)\b[a-z. ]{0,20})\))?"
 )
 _PART = re.compile(
     rf"{_NAME}[\"']?[ :=]{{1,5}}(\d{{1,6}}\.\d{{1,6}}|\d{{1,7}}(?= ?m?s\b))"
@@ -52,7 +52,7 @@ _EXPRESSIONS: tuple[tuple[PartKind, str], ...] = (
     (
         "whole",
         r"^(?:step|iter|iteration|batch|total|elapsed|epoch|train)?[_/ ]?(?:time|total|m?s|sec|dur(?:ation)?|iter|iteration)$"
-        r"|^(?:step|dt)$",
+        r"|^(?:step|dt|batch)$",
     ),
     ("compute", rf"(?<![a-z])(?:{_WORKS})(?![a-z])|fwd|bwd"),
 )
@@ -68,7 +68,7 @@ _OF_ESPNET = "iter_time", "train_time"
 _ENDS_WITH_A_UNIT = re.compile(r"^(?!.*per_)(?:.*_(m?s|secs?|time)|(?:m?s|t|sec)_.*)$")
 _CLEAR = re.compile(
     r"data|load|fetch|get|(?:batch )?ready|fwd|bwd|fwd[+/]?bwd|forward[+/]backward|bwd\+all[-_]?reduce|forward|backward|"
-    r"busy|comp(?:ute)?|all[-_ ]?reduce|sync|comm|wait(?:ed)?|time|dt|step(?:_time)?"
+    r"busy|comp(?:ute)?|all[-_ ]?reduce|sync|comm|wait(?:ed)?|time|dt|batch|step(?:_time)?"
 )
 """Names that mean parts of a step even if no unit follows the number."""
 _COUNTED = frozenset(("b", "batches", "it", "iters", "steps", "games", "episodes", "samples"))

@@ -36,6 +36,16 @@ DEEPSPEED = "[Rank 0] time (ms) | fwd: 218.67 | bwd: 5725.52 | bwd_inner: 443.38
         ),
         ("s_until_batch: 1.787, s_forward: 0.067, pictures_per_s: 8.0", {"s_until_batch": 1.787, "s_forward": 0.067}),
         ("data wait 1.0 %, time 6.8 min", {}),
+        (
+            "Train: [3/80][41/312] Data 6.214 (0.871) Batch 6.502 (1.244) Remain 08:14:20 loss: 0.7712 Lr: 0.0041",
+            {"data": 6.214, "batch": 6.502},
+        ),
+        (
+            "Train Epoch: 2 [ 51200/912000 (6%)] Data (t): 3.871 Batch (t): 4.265, 240.1/s LR: 0.0005 Loss: 3.2120 (3.4019)",
+            {"data": 3.871, "batch": 4.265},
+        ),
+        ("batch 0.5 data 3 of 9 files", {}),
+        ("batch 32.0 loss 0.4", {}),
         ("step=100 fetch_errors=2 fetch_retries=3 wait_ms=3 step_ms=414", {"wait_ms": 0.003, "step_ms": 0.414}),
         ("step=100 fetch_errors=2 fetch_retries=3 update 7 total 30", {}),
         ("epoch 3 train_loss 0.3 val_loss 0.4 train_acc 0.9 lr 0.001", {}),
@@ -204,3 +214,16 @@ def epochs(number: int, reports_each: int, waited: Callable[[int, int], float]) 
 def test_the_wait_at_the_start_is_no_lasting_one(lines: list[str], confidence: str | None, tmp_path: Path) -> None:
     finding = found(tmp_path, lines, "D01")
     assert (finding.confidence if finding is not None else None) == confidence
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Train: [3/80][{at}/312] Data {data:.3f} (0.871) Batch {whole:.3f} (1.244) Remain 08:14:20 loss: {loss:.4f} Lr: 0.0041",
+        "Train Epoch: 2 [{at}00/91200 (6%)] Data (t): {data:.3f} Batch (t): {whole:.3f}, 240.1/s LR: 0.0005 Loss: {loss:.4f}",
+    ],
+)
+@pytest.mark.parametrize(("waited", "found_"), [(0.9, True), (0.05, False)])
+def test_waits_beside_the_time_of_a_batch(line: str, waited: float, found_: bool, tmp_path: Path) -> None:
+    lines = [line.format(at=at, data=waited, whole=waited + 0.3, loss=3 - at / 40) for at in range(40, 52)]
+    assert (found(tmp_path, lines, "D01") is not None) is found_
