@@ -22,6 +22,8 @@ from gputop.doctor.rules.learning.evaluations import (
     is_telling,
     words_of,
 )
+from gputop.doctor.rules.learning.finds_nothing import TIMES_MIN as NO_OBJECTS_TIMES
+from gputop.doctor.rules.learning.finds_nothing import finds_nothing
 from gputop.doctor.rules.learning.overfits import (
     APART,
     FALLEN,
@@ -96,7 +98,7 @@ def evaluation_stands(evidence: Evidence, group: RankGroup) -> Judgement:
     by_losses = _by_losses(evidence, group)
     if by_losses is not None:
         return by_losses
-    guess = stays_at_guessing(evidence, group)
+    guess = finds_nothing(evidence, group) or stays_at_guessing(evidence, group)
     return overfits(evidence, group) if guess is None else Suspicion(finding(group, guess), HOLD_S)
 
 
@@ -227,7 +229,7 @@ J05 = Rule(
         f"an accuracy or another score, or fewer digits, for {SCORES_MIN} times (possible)",
         "0, 1 and 100 do not count, nor what is called the best or a target",
         f"or {NOTHING_TIMES_MIN} evaluations have a score of {NOTHING:g} at most, and the training loss has fallen to "
-        f"{HALVED:.0%} (possible)",
+        f"{HALVED:.0%} (possible); so {NO_OBJECTS_TIMES} mean average precisions, by the sum of all parts of the loss",
         f"or the loss of {FAR_TIMES_MIN} evaluations was always {FAR:.0f} times the highest training loss, and its second half "
         f"is {STAYS:.0%} of the first or more, or {JUMPS_MIN} of them are {JUMPS:g} times the one before (possible)",
         f"or each of its errors is at least {MUCH_WORSE:.0f} times its counterpart in the training, and one of these factors "

@@ -132,3 +132,29 @@ def test_a_score_that_stays_beside_a_loss_that_moves_is_one_class_for_all(
     assert finding.confidence == "possible"
     assert ("the same class to every input" in finding.cause) is collapsed
     assert ("no step changes them" in finding.cause) is not collapsed
+
+
+@pytest.mark.parametrize(
+    ("precision", "end", "epochs", "found"),
+    {
+        "it never finds anything": (0.0, 0.2, 12, True),
+        "it finds a little": (0.0041, 0.2, 12, False),
+        "it has not learned much": (0.0, 0.8, 12, False),
+        "the first epochs": (0.0, 0.2, 6, False),
+    }.values(),
+)
+def test_a_detector_that_finds_nothing_while_the_parts_of_its_loss_fall(
+    precision: float, end: float, epochs: int, found: bool, tmp_path: Path
+) -> None:
+    lines = []
+    for epoch in range(1, epochs + 1):
+        share = 1 - (1 - end) * epoch / epochs
+        losses = "      ".join(f"{part * share:.4g}" for part in (3.1, 9.7, 1.9))
+        lines += [
+            "      Epoch    GPU_mem   box_loss   cls_loss   dfl_loss  Instances       Size",
+            f"      {epoch}/40      9.1G      {losses}          9        512: 100%|##########| 6/6 [00:03<00:00,  1.81it/s]",
+            "                 Class     Images  Instances      Box(P          R      mAP50  mAP50-95): 100%|##########| 2/2 "
+            "[00:00<00:00,  3.1it/s]",
+            f"                   all         31         44          0          0    {precision:g}    {precision / 2:g}",
+        ]
+    assert (said(lines, tmp_path).get("J05") == "possible") is found
