@@ -41,6 +41,7 @@ from gputop.doctor.logs.numbers.parts import LINES_MIN
 from gputop.doctor.logs.numbers.pauses import EVALUATION_SHARE, LONGER, PAUSES_MIN, SHARE
 from gputop.doctor.logs.numbers.ranks.one_is_late import DATA_SHARE, DATA_TIMES, WAIT_SHARE, WORK_SHARE, WORK_TIMES
 from gputop.doctor.logs.numbers.ranks.same_samples import TURNS_MIN as SAME_TURNS
+from gputop.doctor.logs.numbers.ranks.unequal_bars import BARS_MIN, LEFT_TIMES, SPREAD
 from gputop.doctor.logs.numbers.ranks.uneven_work import LONGER as LONGER_WORK
 from gputop.doctor.logs.numbers.skipped_batches import SHARE as SKIPPED_SHARE
 from gputop.doctor.logs.numbers.skipped_batches import SKIPPED_MIN
@@ -82,6 +83,8 @@ actors or runs that are apart.
   that difference ([F01](#f01), [F02](#f02), [F05](#f05), [K01](#k01)). Another rank is the last in each step, by
   {LONGER_WORK:g} times the mean, or the one with the most tokens is ([F03](#f03)). So are the columns of a table with one for
   each rank ([C11](#c11), [F02](#f02)), and the GPU that each rank says it uses ([A07](#a07)).
+- {BARS_MIN} or more progress bars with as many totals, which differ by {SPREAD:.0%} at most, stop at the same count, within
+  {LEFT_TIMES} times that difference of their ends ([C07](#c07)).
 - {LINES_MIN} or more reports of the parts of a step, in a log with losses or scores: data from
   {SHARES["data"][0]:.0%} ([D01](#d01)), communication from {SHARES["communication"][0]:.0%} ([E06](#e06)), checkpoints from
   {SHARES["saving"][0]:.0%}, logging from {SHARES["logging"][0]:.0%},

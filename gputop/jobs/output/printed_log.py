@@ -42,6 +42,7 @@ from gputop.doctor.logs.numbers.ranks.members import Members
 from gputop.doctor.logs.numbers.ranks.rank_columns import RankColumns
 from gputop.doctor.logs.numbers.ranks.rank_tables import RankTables
 from gputop.doctor.logs.numbers.ranks.same_samples import SameSamples
+from gputop.doctor.logs.numbers.ranks.unequal_bars import UnequalBars
 from gputop.doctor.logs.numbers.ranks.waiting_calls import WaitingCalls
 from gputop.doctor.logs.numbers.said_shares import SaidShares
 from gputop.doctor.logs.numbers.skipped_batches import SkippedBatches
@@ -139,7 +140,7 @@ def printed_findings(path: Path) -> tuple[Finding, ...]:
             BoundCores(),
             Members(),
         ),
-        *(NanNorms(), LossScale(), SkippedBatches(), LastReport()),
+        *(NanNorms(), LossScale(), SkippedBatches(), LastReport(), UnequalBars()),
         *(ProfileTables(), SmiRows(), HeatColumns(), SmiTables(), GpuMemories(), Utilization(), FirstCollective()),
     )
     reader = Lines()
