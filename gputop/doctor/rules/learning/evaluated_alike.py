@@ -79,7 +79,7 @@ def _moving(evidence: Evidence, group: RankGroup, rank: Rank, name: str, evaluat
     lowest, highest = min(values), max(values)
     if len(values) > REPORTS_EACH * evaluations or highest - lowest <= BAND * abs(units.mean(values)):
         return None
-    return Course(name, len(values), lowest, highest, values, f"{logged.source(group)}: {name}")
+    return Course(name, len(values), lowest, highest, tuple(values), f"{logged.source(group)}: {name}")
 
 
 def _finding(group: RankGroup, confidence: Confidence, title: str, facts: list[Fact], cause: str, fix: str) -> Finding:
