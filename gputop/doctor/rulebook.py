@@ -32,19 +32,19 @@ from gputop.doctor.logs.numbers.gpus.utilization import HARDLY_PERCENT as HARDLY
 from gputop.doctor.logs.numbers.gpus.utilization import LINES_MIN as UTILIZED_MIN
 from gputop.doctor.logs.numbers.gpus.utilization import SHORT_S
 from gputop.doctor.logs.numbers.growing_parts import GROWN as PART_GROWN
-from gputop.doctor.logs.numbers.last_report import LOSSES_MIN
 from gputop.doctor.logs.numbers.lightning_profiles import CHECKPOINT_SHARE as LIGHTNING_SAVES
 from gputop.doctor.logs.numbers.lightning_profiles import POSSIBLE as LIGHTNING
-from gputop.doctor.logs.numbers.loss_scale import AT_MOST, BELOW, FEWER_HALVINGS, HALVINGS_MIN
-from gputop.doctor.logs.numbers.nan_norms import REPORTS_MIN as NORMS_MIN
+from gputop.doctor.logs.numbers.lost.last_report import LOSSES_MIN
+from gputop.doctor.logs.numbers.lost.loss_scale import AT_MOST, BELOW, FEWER_HALVINGS, HALVINGS_MIN
+from gputop.doctor.logs.numbers.lost.nan_norms import REPORTS_MIN as NORMS_MIN
+from gputop.doctor.logs.numbers.lost.skipped_batches import SHARE as SKIPPED_SHARE
+from gputop.doctor.logs.numbers.lost.skipped_batches import SKIPPED_MIN
 from gputop.doctor.logs.numbers.parts import LINES_MIN
 from gputop.doctor.logs.numbers.pauses import EVALUATION_SHARE, LONGER, PAUSES_MIN, SHARE
 from gputop.doctor.logs.numbers.ranks.one_is_late import DATA_SHARE, DATA_TIMES, WAIT_SHARE, WORK_SHARE, WORK_TIMES
 from gputop.doctor.logs.numbers.ranks.same_samples import TURNS_MIN as SAME_TURNS
 from gputop.doctor.logs.numbers.ranks.unequal_bars import BARS_MIN, LEFT_TIMES, SPREAD
 from gputop.doctor.logs.numbers.ranks.uneven_work import LONGER as LONGER_WORK
-from gputop.doctor.logs.numbers.skipped_batches import SHARE as SKIPPED_SHARE
-from gputop.doctor.logs.numbers.skipped_batches import SKIPPED_MIN
 from gputop.doctor.logs.numbers.stands_still import SPAN_S
 from gputop.doctor.logs.numbers.stated import LINES_MIN as STATED_MIN
 from gputop.doctor.logs.numbers.step_parts import SHARES

@@ -107,7 +107,7 @@ _TABLE = {
     "jobs": "ground programs recipes",
     "jobs/output": (
         "ground doctor/findings doctor/logs doctor/logs/meaning doctor/logs/numbers doctor/logs/numbers/gpus"
-        " doctor/logs/numbers/ranks"
+        " doctor/logs/numbers/lost doctor/logs/numbers/ranks"
         " doctor/logs/patterns jobs tracking/journal"
         " tracking/printed tracking/reader"
     ),
@@ -132,6 +132,7 @@ _TABLE = {
     "doctor/logs/meaning": "ground doctor/findings doctor/logs doctor/logs/patterns",
     "doctor/logs/numbers": "ground doctor/findings doctor/logs tracking/printed",
     "doctor/logs/numbers/gpus": "ground doctor/findings doctor/logs doctor/logs/numbers",
+    "doctor/logs/numbers/lost": "ground doctor/findings doctor/logs doctor/logs/numbers tracking/printed",
     "doctor/logs/numbers/ranks": "ground doctor/findings doctor/logs doctor/logs/numbers doctor/logs/numbers/gpus",
     "doctor/preflight": "ground doctor/evidence doctor/findings",
     "doctor/rules/support": (
@@ -159,7 +160,7 @@ _TABLE = {
     "doctor/rules": "doctor/rules/support",
     "doctor": (
         "ground doctor/evidence doctor/findings doctor/logs doctor/logs/meaning doctor/logs/numbers doctor/logs/numbers/gpus"
-        " doctor/logs/numbers/ranks"
+        " doctor/logs/numbers/lost doctor/logs/numbers/ranks"
         " doctor/logs/patterns doctor/preflight doctor/rules doctor/rules/support history"
     ),
     "selftest": "ground agent doctor gputop sources sources/nvml",

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from gputop import units
 from gputop.doctor.findings.finding import Confidence
+from gputop.doctor.logs.patterns.process_end import BUS_CAUSE, BUS_FIX, BUS_REFUTED
 
 _SHELL_BASE = 128
 """A shell reports this plus the number of the signal (bash(1), "EXIT STATUS")."""
@@ -24,17 +25,6 @@ _STOPPED = (
     "sacct -j JOB --format=JobID,State,ExitCode,Elapsed,Timelimit  # Kubernetes: kubectl describe pod POD",
     "Another rank failed earlier, and the launcher ended this process because of that.",
 )
-
-
-BUS_CAUSE = (
-    "Memory that stands for a file could not be filled: /dev/shm is full (a container gets only 64 MB of it by default), the "
-    "disk or the quota is, or a mapped file was cut meanwhile."
-)
-BUS_FIX = (
-    "df -h /dev/shm /tmp ~/.cache; quota -s  # while it runs\n"
-    "docker run --shm-size=16g ...  # Kubernetes: an emptyDir volume with medium: Memory, mounted at /dev/shm"
-)
-BUS_REFUTED = "When it happens, df shows free space in /dev/shm and on the disks whose files the process maps."
 
 
 class Meaning(NamedTuple):

@@ -28,12 +28,13 @@ from gputop.doctor.logs.numbers.gpus.smi_tables import SmiTables
 from gputop.doctor.logs.numbers.gpus.stated_places import StatedPlaces
 from gputop.doctor.logs.numbers.gpus.utilization import Utilization
 from gputop.doctor.logs.numbers.growing_parts import GrowingParts
-from gputop.doctor.logs.numbers.last_report import LastReport
 from gputop.doctor.logs.numbers.lightning_profiles import LightningProfiles
 from gputop.doctor.logs.numbers.line import Follower, Lines
-from gputop.doctor.logs.numbers.loss_scale import LossScale
-from gputop.doctor.logs.numbers.nan_norms import NanNorms
-from gputop.doctor.logs.numbers.not_a_number import NotANumber
+from gputop.doctor.logs.numbers.lost.last_report import LastReport
+from gputop.doctor.logs.numbers.lost.loss_scale import LossScale
+from gputop.doctor.logs.numbers.lost.nan_norms import NanNorms
+from gputop.doctor.logs.numbers.lost.not_a_number import NotANumber
+from gputop.doctor.logs.numbers.lost.skipped_batches import SkippedBatches
 from gputop.doctor.logs.numbers.pauses import Pauses
 from gputop.doctor.logs.numbers.ranks.checksums import Checksums
 from gputop.doctor.logs.numbers.ranks.each_rank import EachRank
@@ -45,7 +46,6 @@ from gputop.doctor.logs.numbers.ranks.same_samples import SameSamples
 from gputop.doctor.logs.numbers.ranks.unequal_bars import UnequalBars
 from gputop.doctor.logs.numbers.ranks.waiting_calls import WaitingCalls
 from gputop.doctor.logs.numbers.said_shares import SaidShares
-from gputop.doctor.logs.numbers.skipped_batches import SkippedBatches
 from gputop.doctor.logs.numbers.stands_still import StandsStill
 from gputop.doctor.logs.numbers.stated import Stated
 from gputop.doctor.logs.numbers.step_parts import StepParts

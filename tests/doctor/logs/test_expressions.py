@@ -15,7 +15,6 @@ from gputop.doctor.logs.numbers import (
     first_batches,
     lightning_profiles,
     line,
-    not_a_number,
     parts,
     pauses,
     speakers,
@@ -33,7 +32,8 @@ from gputop.doctor.logs.numbers.gpus import (
     stated_places,
     utilization,
 )
-from gputop.doctor.logs.numbers.ranks import checksums, each_rank, rank_columns, rank_tables, same_samples
+from gputop.doctor.logs.numbers.lost import loss_scale, nan_norms, not_a_number, skipped_batches
+from gputop.doctor.logs.numbers.ranks import checksums, each_rank, rank_columns, rank_tables, same_samples, unequal_bars
 from gputop.doctor.logs.patterns.table import PATTERNS
 from gputop.jobs.output import printed_log
 from tests.doctor.logs.backtracking import quadratic
@@ -60,6 +60,7 @@ SEARCHED = [
         *(batches, checksums, clock, each_rank, first_batches, growing_memory, line, not_a_number, on_cpu, one_process),
         *(parts, pauses, profile_tables, rank_columns, speakers, stands_still, stated, stated_places, step_parts),
         *(cpu_quota, gpu_memories, lightning_profiles, rank_tables, same_samples, smi_tables, utilization),
+        *(loss_scale, nan_norms, skipped_batches, unequal_bars),
         printed_log,
     )
     for name in vars(module)

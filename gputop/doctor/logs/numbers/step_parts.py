@@ -28,7 +28,10 @@ _MEASURED = re.compile(
     r"(?i)loss|(?<![a-z])(?:ppl|perplexity|nll|kld?|ce|ctc|mse|mae|\w{1,10}_l[12]|psnr|acc|accuracy|reward|return|sdr|dice)(?![a-z])\W{1,4}-?\d"
 )
 MEANS_MIN = 2
-"""This many reports are enough if each is the mean of many steps (our choice)."""
+"""So many reports are enough if each is the mean of many steps (our choice)."""
+BEGINS_WITHIN = 2
+"""The first report of a run comes after at most so many times the steps from one to the next (our choice)."""
+_PLACE = re.compile(r"\[\s{0,9}(\d{1,9})\s?/\s?\d{1,9}\]")
 KEPT = 10_000
 """At most this many reports are read: more would say the same."""
 
@@ -52,6 +55,8 @@ class StepParts:
         self._reports = 0
         self._beginnings = 0
         self._epoch: int | None = None
+        self._step: int | None = None
+        """The newest report's."""
 
     def read(self, line: Line) -> None:
         """Take the next line."""
@@ -107,15 +112,24 @@ class StepParts:
         found = spent(parts)
         if len(found) < 2 or self._reports >= KEPT:
             return
-        epoch, _ = (line is not None and position_of(line.text)) or (None, None)
+        epoch, step = (line is not None and position_of(line.text)) or (None, None)
+        places = _PLACE.findall(line.text) if line is not None and step is None else []
+        step = int(places[-1]) if places else step
+        if self._reports == 1 and is_within(self._step, step) and epoch == self._epoch:
+            self._begun, self._beginnings = {}, 0  # what is posted begins in the middle of a run
         begins = not self._reports or epoch != self._epoch
-        self._epoch = epoch
+        self._epoch, self._step = epoch, step
         self._reports += 1
         self._beginnings += begins
         for kind, seconds in found.items():
             self._sums[kind] = self._sums.get(kind, 0.0) + seconds
             if begins:
                 self._begun[kind] = self._begun.get(kind, 0.0) + seconds
+
+
+def is_within(first: int | None, second: int | None) -> bool:
+    """Return whether the steps of the first two reports show that others came before them."""
+    return first is not None and second is not None and first > BEGINS_WITHIN * (second - first) > 0
 
 
 def takes_much(kind: PartKind, share: float, confidence: Confidence, reports: int) -> Finding:

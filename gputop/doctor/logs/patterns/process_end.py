@@ -7,13 +7,21 @@ DeepSpeed; kubectl describe; ray's worker_killing_policy and exceptions.py.
 
 from __future__ import annotations
 
-from gputop.doctor.logs.exits import BUS_CAUSE, BUS_FIX, BUS_REFUTED
 from gputop.doctor.logs.patterns.pattern import Pattern, cascade, failure
 
 _NATIVE = (
     "PYTHONFAULTHANDLER=1 python train.py  # names the line of Python at which it happens\n"
     "pip list | grep -i -E 'torch|cuda|nvidia'  # extensions built for another torch or CUDA?"
 )
+BUS_CAUSE = (
+    "Memory that stands for a file could not be filled: /dev/shm is full (a container gets only 64 MB of it by default), the "
+    "disk or the quota is, or a mapped file was cut meanwhile."
+)
+BUS_FIX = (
+    "df -h /dev/shm /tmp ~/.cache; quota -s  # while it runs\n"
+    "docker run --shm-size=16g ...  # Kubernetes: an emptyDir volume with medium: Memory, mounted at /dev/shm"
+)
+BUS_REFUTED = "When it happens, df shows free space in /dev/shm and on the disks whose files the process maps."
 _HEAP = "Native code wrote outside its memory. Often two libraries were built against different versions of a third."
 _KILLED = (
     # The words of bash, dash and zsh; a line of its own, or behind the number of the process.

@@ -22,8 +22,6 @@ from gputop.doctor.rules.learning.evaluations import (
     is_telling,
     words_of,
 )
-from gputop.doctor.rules.learning.finds_nothing import TIMES_MIN as NO_OBJECTS_TIMES
-from gputop.doctor.rules.learning.finds_nothing import finds_nothing
 from gputop.doctor.rules.learning.overfits import (
     APART,
     FALLEN,
@@ -45,10 +43,12 @@ from gputop.doctor.rules.learning.scored import (
     CLASSES_MIN,
     FROM_CHANCE,
     GUESS_MAX,
+    NO_OBJECTS_TIMES,
     REST,
     TIMES_CHANCE,
     Guess,
     finding,
+    finds_nothing,
     is_guessing,
     measure_of,
     never_right,

@@ -5,6 +5,7 @@ J05).
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -15,7 +16,9 @@ from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.rules.learning.courses import Course, courses
 from gputop.doctor.rules.learning.evaluations import is_a_training_score, is_an_evaluation, is_score, words_of
 from gputop.doctor.rules.support import logged, tracked
+from gputop.doctor.rules.support.only_loss import STRETCHES_MIN, opposes
 from gputop.doctor.rules.support.policies import learns_policy
+from gputop.losses import is_of_evaluation
 
 SCORES_TIMES_MIN = 6
 """At least this many evaluations, as for losses (our choice)."""
@@ -39,6 +42,11 @@ _AREAS = frozenset(("auc", "auroc"))
 _ACCURACIES = frozenset(("acc", "accuracy", "acc1", "top1"))
 _SIDES = frozenset(("train", "training", "val", "valid", "validation", "eval", "evaluation", "test", "dev"))
 _ALIKE = {"accuracy": "acc", "auroc": "auc", "top1": "acc", "acc1": "acc"}
+NO_OBJECTS_TIMES, HIGHEST, HALVED = 8, 0.001, 0.5
+"""A mean average precision that is so often at most this has found nothing, though the sum of the losses has fallen to a half:
+detectors log no such sum, and print their parts rounded (our choice)."""
+_PRECISION = re.compile(r"(?i)(?:^|[/_.])map(?:@?\.?\d{1,3}(?:[-:]\.?\d{1,3})?)?(?:\([a-z]\))?$")
+"""Only evaluations measure it: it needs no word for them in its name."""
 
 
 class Guess(NamedTuple):
@@ -78,6 +86,30 @@ def is_guessing(course: Course, highest: float, times: int = SCORES_TIMES_MIN) -
     ``times``: how many evaluations it takes to tell.
     """
     return course.highest <= min(GUESS_MAX, BY_CHANCE * math.exp(-highest)) * _limit(course) and _hardly_rises(course, times)
+
+
+def finds_nothing(evidence: Evidence, group: RankGroup) -> Guess | None:
+    """Return a mean average precision that is always 0, beside losses whose sum falls."""
+    scores = courses(evidence, group, lambda name: _PRECISION.search(name) is not None)
+    if not scores or not all(
+        item.values >= NO_OBJECTS_TIMES and 0 <= item.lowest <= item.highest <= HIGHEST for item in scores
+    ):
+        return None
+    rank = min(logged.ranks_of(group), key=lambda item: item.rank)
+    names = [
+        name
+        for name in sorted(rank.metrics)
+        if name.lower().endswith("loss") and not is_of_evaluation(name) and "scale" not in name and not opposes(name)
+    ]
+    levels = [evidence.levels(logged.run_id(group), rank.rank, name).stretches for name in names]
+    if not levels or any(len(item) < STRETCHES_MIN or len(item) != len(levels[0]) for item in levels):
+        return None
+    start = sum(item[0].mean for item in levels)
+    now = sum(units.mean([stretch.mean for stretch in item[-2:]]) for item in levels)
+    if not 0 < now <= HALVED * start:
+        return None
+    text = f"the sum of {', '.join(names)} fell from {units.metric(start)} to {units.metric(now)}"
+    return Guess(scores[0], Fact(text, now, f"{logged.source(group)}: {names[0]}"))
 
 
 def finding(group: RankGroup, guess: Guess) -> Finding:

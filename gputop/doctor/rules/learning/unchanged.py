@@ -15,7 +15,6 @@ from gputop.doctor.findings.finding import Confidence, Fact, Finding, Severity
 from gputop.doctor.rules.learning.all_wrong import ALL as WRONG
 from gputop.doctor.rules.learning.all_wrong import EVALUATIONS_MIN as WRONG_TIMES
 from gputop.doctor.rules.learning.all_wrong import all_wrong
-from gputop.doctor.rules.learning.evaluated_alike import ALIKE_MIN, evaluated_alike
 from gputop.doctor.rules.learning.evaluations import DIGITS_MIN, SCORES_MIN
 from gputop.doctor.rules.learning.guessing import (
     ABOVE,
@@ -38,7 +37,15 @@ from gputop.doctor.rules.learning.kept_gradients import accumulate, with_cause
 from gputop.doctor.rules.learning.nothing_counts import NORMS_MIN, counts_nothing
 from gputop.doctor.rules.learning.untouched import EPOCHS_MIN as UNTOUCHED_EPOCHS
 from gputop.doctor.rules.learning.untouched import VANISHED_RATE, changes_nothing
-from gputop.doctor.rules.learning.weights_stay import BAND, COARSE_SHARE, PROBES_MIN, STEPS_MIN, weights_stay
+from gputop.doctor.rules.learning.weights_stay import (
+    ALIKE_MIN,
+    BAND,
+    COARSE_SHARE,
+    PROBES_MIN,
+    STEPS_MIN,
+    evaluated_alike,
+    weights_stay,
+)
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.only_loss import STRETCHES_MIN, only_loss
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion

@@ -23,6 +23,8 @@ from gputop.snapshot import Rank, is_training_loss, loss_metric
 SHARE = 0.3
 """Share of a step, the same as the severe limit of D01: the time that a script counts as data may overlap with GPU work."""
 VALUES_MIN = 20
+BEGINS_WITHIN = 2
+"""The first report of a run comes after at most so many times the steps from one to the next (our choice)."""
 INSIDE_SHARE = 0.95
 """This share of the values must fit into their step; otherwise the names mean something else."""
 _DATA = re.compile(r"^(?P<prefix>(?:\w+/)*)(?:data|data_?load(?:ing|er)?)_?(?:time|s|sec)$", re.IGNORECASE)
@@ -73,7 +75,10 @@ def waits_by_own_times(evidence: Evidence, group: RankGroup) -> Judgement:
         if len(fitting) < VALUES_MIN or len(fitting) < INSIDE_SHARE * len(pairs):
             continue
         epochs = evidence.series(run, rank.rank, "epoch")
-        begin = _beginnings(epochs.steps, epochs.values) | {fitting[0][0]}
+        begin = _beginnings(epochs.steps, epochs.values)
+        first, second = fitting[0][0], fitting[1][0]
+        if not first > BEGINS_WITHIN * (second - first) > 0:  # else the log begins in the middle of a run
+            begin.add(first)
         later = [item for item in fitting if item[0] not in begin]
         share = min(_share(fitting), _share(later) if later else 1.0)
         if share < SHARE:

@@ -207,6 +207,7 @@ def epochs(number: int, reports_each: int, waited: Callable[[int, int], float]) 
         (epochs(1, 8, lambda epoch, report: 4.8 if report == 1 else 0.4), "likely"),
         (epochs(12, 8, lambda epoch, report: 1.9 if report == 1 else 0.4), "likely"),
         (epochs(1, 8, lambda epoch, report: 0.9 if report % 3 == 0 else 0.004), "likely"),
+        (epochs(1, 12, lambda epoch, report: 4.8 if report == 7 else 0.004)[6:], "likely"),  # not a start
         (epochs(8, 1, lambda epoch, report: 0.4), "likely"),
         (epochs(30, 1, lambda epoch, report: 0.4), "likely"),
     ],

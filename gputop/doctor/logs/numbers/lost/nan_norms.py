@@ -8,7 +8,7 @@ import re
 from gputop import units
 from gputop.doctor.findings.finding import Finding
 from gputop.doctor.logs.numbers.line import Line
-from gputop.doctor.logs.numbers.not_a_number import lost
+from gputop.doctor.logs.numbers.lost.not_a_number import lost
 
 REPORTS_MIN = 3
 """So many newest norms are NaN: a gradient scaler skips one or two steps (our choice)."""

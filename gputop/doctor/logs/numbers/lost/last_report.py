@@ -6,7 +6,7 @@ import math
 
 from gputop.doctor.findings.finding import Finding
 from gputop.doctor.logs.numbers.line import Line
-from gputop.doctor.logs.numbers.not_a_number import lost
+from gputop.doctor.logs.numbers.lost.not_a_number import lost
 from gputop.losses import is_of_evaluation
 from gputop.tracking.printed.lines import parse
 from gputop.tracking.printed.tables import Tables

@@ -8,7 +8,7 @@ from collections import deque
 from gputop import units
 from gputop.doctor.findings.finding import Finding
 from gputop.doctor.logs.numbers.line import Line
-from gputop.doctor.logs.numbers.not_a_number import lost
+from gputop.doctor.logs.numbers.lost.not_a_number import lost
 
 SKIPPED_MIN, SHARE = 3, 0.5
 """So many batches are skipped, this share of all from the first of them to the last: a damaged sample spoils one (our

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gputop.doctor.logs.numbers.not_a_number import NAN_MIN
+from gputop.doctor.logs.numbers.lost.not_a_number import NAN_MIN
 from tests.doctor.logs.numbers.logs import found
 
 

@@ -1,0 +1,1 @@
+"""Losses and gradients that are no longer finite, by what lines print."""
