@@ -73,48 +73,49 @@ _CHAPTERS = {
 }
 _WHEN = "Reported when"
 _LOGS = f"""\
-**Logs.** `gputop doctor --log FILE` also finds these where lines say so without a metric. Words for losses, steps, times and
-the like may be in another language. What compares ranks is silent where a log speaks of parts of one model, local SGD, sweeps,
-actors or runs that are apart.
-- Ranks from 0 on are compared that print their own lines ("[rank 2] step 100 data 1.0s fwd 0.1s"), stand in rows of a table,
-  share a line, or whose files follow each other (`tail`): their batches and samples ([C05](#c05), [C07](#c07)), their losses
-  ([C11](#c11)), and the parts of their steps. One part takes {WORK_TIMES:g} times as long on one rank or host (waits for data
-  {DATA_TIMES:g} times), which is {WORK_SHARE:.0%} of its step ({DATA_SHARE:.0%}), and the others wait by {WAIT_SHARE:.0%} of
-  that difference ([F01](#f01), [F02](#f02), [F05](#f05), [K01](#k01)). Another rank is the last in each step, by
-  {LONGER_WORK:g} times the mean, or the one with the most tokens is ([F03](#f03)). So are the columns of a table with one for
-  each rank ([C11](#c11), [F02](#f02)), and the GPU that each rank says it uses ([A07](#a07)).
-- {BARS_MIN} or more progress bars with as many totals, which differ by {SPREAD:.0%} at most, stop at the same count, within
-  {LEFT_TIMES} times that difference of their ends ([C07](#c07)).
-- {LINES_MIN} or more reports of the parts of a step, in a log with losses or scores: data from
-  {SHARES["data"][0]:.0%} ([D01](#d01)), communication from {SHARES["communication"][0]:.0%} ([E06](#e06)), checkpoints from
-  {SHARES["saving"][0]:.0%}, logging from {SHARES["logging"][0]:.0%},
-  evaluation from {SHARES["evaluation"][0]:.0%} ([E07](#e07)); likely from more. The first batch of an epoch does not count, and
-  the share must be as large without the first report of the run and of each epoch.
-- By the times of the lines: {PAUSES_MIN} or more pauses of {LONGER:g} times the usual or longer, for {SHARE:.0%} of the time
-  (evaluations {EVALUATION_SHARE:.0%}), before the first batch of an epoch ([D06](#d06)), for evaluations, checkpoints, between
-  epochs or at regular distances ([E07](#e07)). Without a printed pace, these times are the pace ([E10](#e10)).
+**Logs.** `gputop doctor --log FILE` also recognizes the following from text alone, without a metric. Words for losses, steps,
+times and the like may be in another language. Comparisons of ranks are skipped if a log mentions parts of one model, local SGD,
+sweeps, actors or separate runs.
+- Ranks, numbered from 0, are compared if they print their own lines ("[rank 2] step 100 data 1.0s fwd 0.1s"), share a line,
+  have a row each in a table, or write files that follow each other (`tail`): by their batches and samples ([C05](#c05),
+  [C07](#c07)), their losses ([C11](#c11)), and the parts of their steps. One rank or host is late if a part takes
+  {WORK_TIMES:g} times as long there as on the others, the excess is {WORK_SHARE:.0%} of its step, and the others wait for
+  {WAIT_SHARE:.0%} of the excess; a wait for data must take {DATA_TIMES:g} times as long, and {DATA_SHARE:.0%} of the step
+  ([F01](#f01), [F02](#f02), [F05](#f05), [K01](#k01)). Work is uneven if a different rank is last in each step and takes
+  {LONGER_WORK:g} times the mean, or if the rank with the most tokens is last ([F03](#f03)). Also compared: tables with a column
+  for each rank ([C11](#c11), [F02](#f02)), and the GPU that each rank says it uses ([A07](#a07)).
+- {BARS_MIN} or more progress bars with different totals, {SPREAD:.0%} apart at most, stop at the same count, short of their
+  ends by at most {LEFT_TIMES} times the difference of the totals ([C07](#c07)).
+- {LINES_MIN} or more reports of the parts of a step, in a log with losses or scores: data takes
+  {SHARES["data"][0]:.0%} ([D01](#d01)), communication {SHARES["communication"][0]:.0%} ([E06](#e06)), checkpoints
+  {SHARES["saving"][0]:.0%}, logging {SHARES["logging"][0]:.0%},
+  evaluation {SHARES["evaluation"][0]:.0%} ([E07](#e07)); likely from more. The first batch of an epoch does not count,
+  and the share must hold without the first report of the run and of each epoch, too.
+- By the times of the lines: {PAUSES_MIN} or more pauses, {LONGER:g} times as long as usual, that take {SHARE:.0%} of the time
+  (evaluations {EVALUATION_SHARE:.0%}): before the first batch of an epoch ([D06](#d06)), or for evaluations, for checkpoints,
+  between epochs or at regular intervals ([E07](#e07)). If no pace is printed, it is computed from these times ([E10](#e10)).
 - The first batch of {EPOCHS_MIN} or more epochs takes {TIMES:g} times as long as others, or the loop waits that long for it;
   progress bars show this too ([D06](#d06)).
-- A part of each iteration that takes {PART_GROWN:g} times as long in the last quarter as in the first, and more in each, beside
-  parts that do not ([E10](#e10)).
-- Memory that each quarter of {VALUES_MIN} or more values adds to, {GROWN:g} times in all ([H06](#h06)).
-- Any number of the training that becomes NaN to the end, unless another one in its line stays a number; the norm of the
-  gradients in the last {NORMS_MIN} reports or more, without a loss scale above 1 (possible beside finite losses and no scale);
-  {LOSSES_MIN} or more losses of the last report, all that it has; {SKIPPED_MIN} batches that the script skips for such a loss,
-  {SKIPPED_SHARE:.0%} of all in between; and {HALVINGS_MIN} halvings of the loss scale below {BELOW:g}, or {FEWER_HALVINGS} to
-  {AT_MOST:g} or less, without a good step ([J01](#j01)).
-- Heartbeats and monitors of a training that say, to the end of the log and for {SPAN_S:.0f} s or more, that nothing moves, or
-  always the same step ([G01](#g01)), or that ranks have not joined ([G03](#g03)).
-- Lines of a training that state that its model is not in training mode, {STATED_MIN} times, or Lightning's summary, if nearly
-  all modules are in evaluation mode and none is frozen ([J07](#j07)); that the epoch of its sampler stays 0 ([C06](#c06)).
-- One process that says it is alone where several GPUs are listed, or a table with one busy GPU ([A01](#a01)); several tasks
-  that each say so ([A18](#a18)).
-- Tables of nvidia-smi and gpustat: idle GPUs beside all ranks ([A02](#a02); [A03](#a03) if a mask hides them), ranks on one GPU
-  ([A07](#a07)), a process that has come to the run's GPU ([H03](#h03)), processes of other GPUs that hold up to
-  {SECOND_MOST_MIB} MiB on GPU 0, too ([H01](#h01)); all GPUs at {SPINS_PERCENT}%, {WAITED_S:.0f} s or more after NCCL was ready
-  and before any step ([G02](#g02)).
-- {LABELS_MIN} or more batches whose printed labels are all of one class, another one each time ([J04](#j04)); the same first
-  samples on each rank in {SAME_EPOCHS} or more epochs ([C06](#c06)).
+- A part of each iteration that grows in each quarter of the log, to {PART_GROWN:g} times as long in the last as in the first,
+  while other parts do not ([E10](#e10)).
+- Memory that grows in each quarter of {VALUES_MIN} or more values, {GROWN:g} times in all ([H06](#h06)).
+- A number of the training that becomes NaN and stays so to the end, unless another one in its line does not; gradient norms
+  that are NaN in the last {NORMS_MIN} or more reports, unless a loss scale above 1 is printed (only possible if losses are
+  finite and no scale is printed); a last report with {LOSSES_MIN} or more losses, none of them finite; {SKIPPED_MIN} or more
+  batches skipped for a loss that is not finite, {SKIPPED_SHARE:.0%} of those in between; {HALVINGS_MIN} halvings of the loss scale in a
+  row to below {BELOW:g}, or {FEWER_HALVINGS} to {AT_MOST:g} or less ([J01](#j01)).
+- Heartbeats and monitors of a training that report, to the end of the log and for {SPAN_S:.0f} s or more, that nothing moves or
+  that the step stays the same ([G01](#g01)), or that ranks have not joined ([G03](#g03)).
+- {STATED_MIN} or more lines of a training that say its model is not in training mode, or Lightning's summary, if nearly all
+  modules are in evaluation mode and none is frozen ([J07](#j07)); lines that say its sampler's epoch stays 0 ([C06](#c06)).
+- One process that says it is the only one, where several GPUs are listed, or a table with one busy GPU ([A01](#a01)); several
+  tasks that each say so ([A18](#a18)).
+- Tables of nvidia-smi and gpustat: GPUs that are idle while all ranks use others ([A02](#a02); [A03](#a03) if a mask hides
+  them), ranks on one GPU ([A07](#a07)), a process that has come to the run's GPU ([H03](#h03)), processes of other GPUs that
+  also hold up to {SECOND_MOST_MIB} MiB on GPU 0 ([H01](#h01)); all GPUs at {SPINS_PERCENT}%, {WAITED_S:.0f} s or more after
+  NCCL was ready and before any step ([G02](#g02)).
+- {LABELS_MIN} or more batches, each with printed labels of a single class, which changes now and then ([J04](#j04));
+  {SAME_EPOCHS} or more epochs that begin with the same samples on each rank ([C06](#c06)).
 - Ids of samples that are the same on each rank, at {SAME_TURNS} or more steps or in a list ([C05](#c05)).
 - Checksums or norms of the weights that never agree between ranks once they have differed, unless a line mentions shards
   ([C03](#c03)).

@@ -27,7 +27,7 @@ _RESULTS = re.compile(
 _ITERATION = re.compile(r"\W{0,200}Learning iteration (\d{1,15})/(\d{1,15})\W{0,200}")
 _RULE = re.compile(r"\s{0,20}[-=#*─━═]{8,400}\s{0,20}")
 _BLOCK_MAX = 200
-"""So many lines are below such a heading at most (our choice)."""
+"""At most this many lines are below such a heading (our choice)."""
 _TAIL = 120
 """Characters at the end of a line in which a step is looked for."""
 

@@ -28,9 +28,9 @@ _MEASURED = re.compile(
     r"(?i)loss|(?<![a-z])(?:ppl|perplexity|nll|kld?|ce|ctc|mse|mae|\w{1,10}_l[12]|psnr|acc|accuracy|reward|return|sdr|dice)(?![a-z])\W{1,4}-?\d"
 )
 MEANS_MIN = 2
-"""So many reports are enough if each is the mean of many steps (our choice)."""
+"""This many reports are enough if each is the mean of many steps (our choice)."""
 BEGINS_WITHIN = 2
-"""The first report of a run comes after at most so many times the steps from one to the next (our choice)."""
+"""The first report of a run comes after at most this many times the steps from one to the next (our choice)."""
 _PLACE = re.compile(r"\[\s{0,9}(\d{1,9})\s?/\s?\d{1,9}\]")
 KEPT = 10_000
 """At most this many reports are read: more would say the same."""

@@ -229,7 +229,7 @@ J05 = Rule(
         f"an accuracy or another score, or fewer digits, for {SCORES_MIN} times (possible)",
         "0, 1 and 100 do not count, nor what is called the best or a target",
         f"or {NOTHING_TIMES_MIN} evaluations have a score of {NOTHING:g} at most, and the training loss has fallen to "
-        f"{HALVED:.0%} (possible); so {NO_OBJECTS_TIMES} mean average precisions, by the sum of all parts of the loss",
+        f"{HALVED:.0%} (possible); of mean average precisions {NO_OBJECTS_TIMES}, and the sum of all parts of the loss counts",
         f"or the loss of {FAR_TIMES_MIN} evaluations was always {FAR:.0f} times the highest training loss, and its second half "
         f"is {STAYS:.0%} of the first or more, or {JUMPS_MIN} of them are {JUMPS:g} times the one before (possible)",
         f"or each of its errors is at least {MUCH_WORSE:.0f} times its counterpart in the training, and one of these factors "

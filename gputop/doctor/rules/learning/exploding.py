@@ -21,7 +21,7 @@ square of the returns, which seldom reach a hundred times their first."""
 VALUES_MIN = 12
 """The fewest values (our choice)."""
 WRITTEN_OUT = 1e6
-"""So many times and more are written as a power of ten."""
+"""From this many times on, they are written as a power of ten."""
 
 
 def explodes(evidence: Evidence, group: RankGroup) -> Judgement:

@@ -20,8 +20,8 @@ from gputop.snapshot import Rank, is_training_loss, loss_metric
 VALUES_MIN = 3
 """A gradient scaler skips one or two steps after an overflow; after three in a row, the weights are lost (our choice)."""
 ZEROS_MIN, SUDDEN = 5, 0.3
-"""So many losses are exactly 0, and the one before them was at least this share of the first: a loss that is learned to 0 comes
-closer before it is rounded to that (our choice)."""
+"""This many losses are exactly 0, and the one before them was at least this share of the first: a loss that is learned to 0
+comes closer before it is rounded to that (our choice)."""
 _USUAL_OF = 50
 """The median of this many values before the loss became NaN is the usual value."""
 

@@ -43,8 +43,8 @@ _ACCURACIES = frozenset(("acc", "accuracy", "acc1", "top1"))
 _SIDES = frozenset(("train", "training", "val", "valid", "validation", "eval", "evaluation", "test", "dev"))
 _ALIKE = {"accuracy": "acc", "auroc": "auc", "top1": "acc", "acc1": "acc"}
 NO_OBJECTS_TIMES, HIGHEST, HALVED = 8, 0.001, 0.5
-"""A mean average precision that is so often at most this has found nothing, though the sum of the losses has fallen to a half:
-detectors log no such sum, and print their parts rounded (our choice)."""
+"""A mean average precision that is at most this in this many evaluations has found nothing, though the sum of the losses has
+fallen to half: detectors log no such sum, and print their parts rounded (our choice)."""
 _PRECISION = re.compile(r"(?i)(?:^|[/_.])map(?:@?\.?\d{1,3}(?:[-:]\.?\d{1,3})?)?(?:\([a-z]\))?$")
 """Only evaluations measure it: it needs no word for them in its name."""
 

@@ -29,9 +29,9 @@ SEEN_FROM_STEP = 50
 _SIGNIFICANT = {"bfloat16": 256, "float16": 2048}
 """A step below half of this part of a weight is rounded away."""
 ALIKE_MIN = 6
-"""So many evaluations give the same value: the first few may come before the first step (our choice)."""
+"""This many evaluations give the same value: the first few may come before the first step (our choice)."""
 REPORTS_EACH = 2
-"""A training loss that is reported at most so many times for each evaluation is the mean of many batches (our choice)."""
+"""A training loss that is reported at most this many times for each evaluation is the mean of many batches (our choice)."""
 _COLLAPSED = (
     "Steps change the weights, but not the answers: the model gives the same class to every input. The classes are far from "
     "equally frequent, the rate is far too high, the inputs say nothing about the labels, or the signal dies inside the model."

@@ -283,7 +283,7 @@ D01 = Rule(
         f"steps, or {FEW_STEPS} that take {FEW_SPAN_S:.0f} s, on the median rank",
         f"in the first pass over the data this is only possible if the process has lately grown in memory, reading by reading, "
         f"for {KNOWN_S - 5:.0f} s: it may keep what it reads. Once there are {STEPS_MIN} later steps, that pass does not count",
-        f"by times that the run logs itself: {OWN_SHARE:.0%} (likely), also without the first values of the run and its epochs",
+        f"by times that the run logs itself: {OWN_SHARE:.0%} (likely), also without the first of the run and of each epoch",
         f"{OWN_WORK_SHARE:.0%} of each step passes outside all phases, with GPUs below {BUSY_PERCENT:.0f}%; or "
         f"{KNOWN_WORK_SHARE:.0%}, and stacks show the main thread in a function that prepares data or measures, by its name, "
         f"in {SHARE_MIN:.0%} of all looks (possible); where it is mostly seen is named; "

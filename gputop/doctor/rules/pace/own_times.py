@@ -24,7 +24,7 @@ SHARE = 0.3
 """Share of a step, the same as the severe limit of D01: the time that a script counts as data may overlap with GPU work."""
 VALUES_MIN = 20
 BEGINS_WITHIN = 2
-"""The first report of a run comes after at most so many times the steps from one to the next (our choice)."""
+"""The first report of a run comes after at most this many times the steps from one to the next (our choice)."""
 INSIDE_SHARE = 0.95
 """This share of the values must fit into their step; otherwise the names mean something else."""
 _DATA = re.compile(r"^(?P<prefix>(?:\w+/)*)(?:data|data_?load(?:ing|er)?)_?(?:time|s|sec)$", re.IGNORECASE)

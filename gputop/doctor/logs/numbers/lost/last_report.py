@@ -12,7 +12,7 @@ from gputop.tracking.printed.lines import parse
 from gputop.tracking.printed.tables import Tables
 
 LOSSES_MIN = 2
-"""So many losses of one report: a single one may be undefined, such as that of a part that has no samples (our choice)."""
+"""This many losses of one report: a single one may be undefined, such as that of a part that has no samples (our choice)."""
 
 
 class LastReport:

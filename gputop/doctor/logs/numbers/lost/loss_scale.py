@@ -15,7 +15,7 @@ from gputop.doctor.logs.numbers.line import Line
 
 HALVINGS_MIN, BELOW = 8, 16.0
 FEWER_HALVINGS, AT_MOST = 5, 2.0
-"""So many halvings in a row, down to such a scale. A scaler begins with 2^16 or 2^32 and finds its scale far above (our
+"""This many halvings in a row, down to this scale. A scaler begins with 2^16 or 2^32 and finds its scale far above (our
 choice)."""
 STEPS_BETWEEN, LINES_BETWEEN = 2, 3
 """If the steps advance by more from one halving to the next, or as many lines of progress without a step, some were good (our

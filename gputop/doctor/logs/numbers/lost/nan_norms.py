@@ -11,7 +11,7 @@ from gputop.doctor.logs.numbers.line import Line
 from gputop.doctor.logs.numbers.lost.not_a_number import lost
 
 REPORTS_MIN = 3
-"""So many newest norms are NaN: a gradient scaler skips one or two steps (our choice)."""
+"""This many newest norms are NaN: a gradient scaler skips one or two steps (our choice)."""
 _VALUE = r"[\w/]{0,20}[\"']?[ :=|]{1,4}(?P<value>nan|[-+]?inf(?:inity)?|[-+]?[\d.]{1,20}(?:e[-+]?\d{1,3})?)(?![\w.])"
 _NORM = re.compile(rf"(?i)(?<![a-z])(?:g|grad(?:ient)?s?)[ _/]?norm{_VALUE}")
 _LOSS = re.compile(rf"(?i)(?<!val_)(?<!eval_)loss(?! ?_?scale){_VALUE}")

@@ -11,7 +11,7 @@ from gputop.doctor.logs.numbers.line import Line
 from gputop.doctor.logs.numbers.lost.not_a_number import lost
 
 SKIPPED_MIN, SHARE = 3, 0.5
-"""So many batches are skipped, this share of all from the first of them to the last: a damaged sample spoils one (our
+"""This many batches are skipped, this share of all from the first of them to the last: a damaged sample spoils one (our
 choice)."""
 _NOT_FINITE = r"(?:nan|inf(?:inite)?|not finite|non-?finite|not a number)"
 _SKIPS = re.compile(

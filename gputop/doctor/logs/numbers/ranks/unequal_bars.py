@@ -9,9 +9,9 @@ from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.logs.numbers.line import Line
 
 BARS_MIN, TOTALS_MIN, SPREAD = 3, 3, 0.01
-"""So many bars with so many totals, which differ by this share at most: the same data, cut into parts (our choice)."""
+"""This many bars with this many totals, which differ by this share at most: the same data, cut into parts (our choice)."""
 LEFT_TIMES = 2
-"""The bars stop so close to their ends: no further than so many times the difference of their totals (our choice)."""
+"""The bars stop close to their ends: no further than this many times the difference of their totals (our choice)."""
 KEPT = 256
 _BAR = re.compile(r"(?<![\d/.])(\d{1,9})/(\d{1,9}) \[(\d[\d:]{3,9})<")
 
