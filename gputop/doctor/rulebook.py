@@ -102,8 +102,8 @@ sweeps, actors or separate runs.
 - A number of the training that becomes NaN and stays so to the end, unless another one in its line does not; gradient norms
   that are NaN in the last {NORMS_MIN} or more reports, unless a loss scale above 1 is printed (only possible if losses are
   finite and no scale is printed); a last report with {LOSSES_MIN} or more losses, none of them finite; {SKIPPED_MIN} or more
-  batches skipped for a loss that is not finite, {SKIPPED_SHARE:.0%} of those in between; {HALVINGS_MIN} halvings of the loss scale in a
-  row to below {BELOW:g}, or {FEWER_HALVINGS} to {AT_MOST:g} or less ([J01](#j01)).
+  batches skipped for a loss that is not finite, {SKIPPED_SHARE:.0%} of those in between; {HALVINGS_MIN} halvings of the loss
+  scale in a row to below {BELOW:g}, or {FEWER_HALVINGS} to {AT_MOST:g} or less ([J01](#j01)).
 - Heartbeats and monitors of a training that report, to the end of the log and for {SPAN_S:.0f} s or more, that nothing moves or
   that the step stays the same ([G01](#g01)), or that ranks have not joined ([G03](#g03)).
 - {STATED_MIN} or more lines of a training that say its model is not in training mode, or Lightning's summary, if nearly all
