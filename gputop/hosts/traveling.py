@@ -22,6 +22,7 @@ NOT_NEEDED = (
         "doctor/evidence/data_waits.py",
         "doctor/evidence/device_history.py",
         "doctor/evidence/doings.py",
+        "doctor/evidence/rounds.py",
         "doctor/evidence/stillness.py",
         "doctor/evidence/straggling.py",
         "doctor/evidence/windows.py",
