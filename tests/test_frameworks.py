@@ -21,7 +21,7 @@ PACKAGE = Path(frameworks.__file__).parent
 MODULES = {module for known in FRAMEWORKS.values() for module in known.modules}
 OF_SOMETHING_ELSE = {
     *("sources/host/launchers.py", "doctor/findings/fixes.py", "adapters/__init__.py"),
-    "doctor/logs/patterns/hugging_face.py",
+    *("doctor/logs/numbers/ranks/waiting_calls.py", "doctor/logs/patterns/hugging_face.py"),
 }
 """Lists of launchers (accelerate and deepspeed are both), of the modules that a script imports from gputop.adapters, and of the
 packages that a text of Hugging Face names."""

@@ -279,7 +279,8 @@ serving.main(0.1, None, (), "requested")
 def test_nccl_is_asked_on_request_only_and_what_it_says_comes_with_the_stream(tmp_path: Path) -> None:
     with Ras("") as ras:
         settings = {"NCCL_RAS_ADDR": f"127.0.0.1:{ras.address[1]}", "NCCL_DEBUG": "WARN", "MASTER_PORT": "29501"}
-        rank = subprocess.Popen([sys.executable, "-c", NCCL_RANK], env=os.environ | settings)
+        # The service is the rank's: a process that listens there and is not known is never asked.
+        rank = subprocess.Popen([sys.executable, "-c", NCCL_RANK], env=os.environ | settings, pass_fds=[ras.socket.fileno()])
         ras.answer = ras_job(0xCF264AF53EDBE986, ras_rank(0, rank.pid, all_reduce=7))
         scenario = nvml_sim.h100_box(2, pids=(rank.pid,)).near(0, "0-1", 0).write(tmp_path / "scenario")
         environment = nvml_sim.environment(scenario)
