@@ -28,7 +28,7 @@ class LastReport:
         """Take the next line."""
         row = self._tables.read(line.text)
         known = "nan" in line.lower or "inf" in line.lower
-        if line.is_of_evaluation or not (row is not None or known or self._lost):
+        if row is None and not known and not self._lost:
             return
         found = row or parse(line.rest)
         losses = {

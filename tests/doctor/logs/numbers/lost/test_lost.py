@@ -84,6 +84,16 @@ PARTS = "[03:11:20] iter: {at}  total_loss: {total}  loss_cls: {cls}  loss_box_r
         "the parts of a loss": ([PARTS.format(at=19, total="nan", cls="nan", box="inf")], "likely"),
         "a later row is finite": (yolo("nan", "0.0913"), None),
         "one part is finite": ([PARTS.format(at=19, total="nan", cls="0.413", box="nan")], None),
+        "two losses, NaN": (["step 19 loss_cls: nan loss_box_reg: nan"], "likely"),
+        "two losses, infinite": (["step 19 loss_cls: inf loss_box_reg: inf"], "likely"),
+        "a line of an evaluation": (
+            ["step 19 loss_cls: 0.4 loss_box_reg: 0.3", "Validation: loss_cls: nan loss_box_reg: nan"],
+            None,
+        ),
+        "a later line is finite": (
+            ["step 19 loss_cls: nan loss_box_reg: nan", "step 20 loss_cls: 0.4 loss_box_reg: 0.3"],
+            None,
+        ),
         "finite": (yolo("0.0871", "0.0702"), None),
     }.values(),
 )
@@ -119,6 +129,10 @@ def deepspeed(exponents: Iterable[int], steps: int = 1, start: int = 900) -> lis
         "Apex": (
             [f"Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to {2.0**at}" for at in range(9, -1, -1)],
             "likely",
+        ),
+        "a schedule of the script's own": (
+            [f"reducing loss scale to {10.0**at}" for at in range(8, -2, -1)],
+            None,
         ),
         "Megatron's start": (deepspeed(range(32, 26, -1), start=1), None),
         "a long start": (deepspeed(range(32, 10, -1), start=1), None),
