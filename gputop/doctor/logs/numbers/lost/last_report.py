@@ -27,8 +27,7 @@ class LastReport:
     def read(self, line: Line) -> None:
         """Take the next line."""
         row = self._tables.read(line.text)
-        known = "nan" in line.lower or "inf" in line.lower
-        if row is None and not known and not self._lost:
+        if not self._lost and "nan" not in line.lower and "inf" not in line.lower:
             return
         found = row or parse(line.rest)
         losses = {

@@ -85,6 +85,7 @@ PARTS = "[03:11:20] iter: {at}  total_loss: {total}  loss_cls: {cls}  loss_box_r
         "a later row is finite": (yolo("nan", "0.0913"), None),
         "one part is finite": ([PARTS.format(at=19, total="nan", cls="0.413", box="nan")], None),
         "two losses, NaN": (["step 19 loss_cls: nan loss_box_reg: nan"], "likely"),
+        "beside a loss scale": (['{"step": 19, "loss_cls": NaN, "loss_box_reg": NaN, "loss_scale": 8.0}'], "likely"),
         "two losses, infinite": (["step 19 loss_cls: inf loss_box_reg: inf"], "likely"),
         "a line of an evaluation": (
             ["step 19 loss_cls: 0.4 loss_box_reg: 0.3", "Validation: loss_cls: nan loss_box_reg: nan"],
