@@ -43,7 +43,7 @@ from gputop.doctor.logs.numbers.parts import LINES_MIN
 from gputop.doctor.logs.numbers.pauses import EVALUATION_SHARE, LONGER, PAUSES_MIN, SHARE
 from gputop.doctor.logs.numbers.ranks.one_is_late import DATA_SHARE, DATA_TIMES, WAIT_SHARE, WORK_SHARE, WORK_TIMES
 from gputop.doctor.logs.numbers.ranks.same_samples import TURNS_MIN as SAME_TURNS
-from gputop.doctor.logs.numbers.ranks.unequal_bars import BARS_MIN, LEFT_TIMES, SPREAD
+from gputop.doctor.logs.numbers.ranks.unequal_bars import LEFT_TIMES, SPREAD, TOTALS_MIN
 from gputop.doctor.logs.numbers.ranks.uneven_work import LONGER as LONGER_WORK
 from gputop.doctor.logs.numbers.stands_still import SPAN_S
 from gputop.doctor.logs.numbers.stated import LINES_MIN as STATED_MIN
@@ -84,7 +84,7 @@ sweeps, actors or separate runs.
   ([F01](#f01), [F02](#f02), [F05](#f05), [K01](#k01)). Work is uneven if a different rank is last in each step and takes
   {LONGER_WORK:g} times the mean, or if the rank with the most tokens is last ([F03](#f03)). Also compared: tables with a column
   for each rank ([C11](#c11), [F02](#f02)), and the GPU that each rank says it uses ([A07](#a07)).
-- {BARS_MIN} or more progress bars with different totals, {SPREAD:.0%} apart at most, stop at the same count, short of their
+- {TOTALS_MIN} or more progress bars with different totals, {SPREAD:.0%} apart at most, stop at the same count, short of their
   ends by at most {LEFT_TIMES} times the difference of the totals ([C07](#c07)).
 - {LINES_MIN} or more reports of the parts of a step, in a log with losses or scores: data takes
   {SHARES["data"][0]:.0%} ([D01](#d01)), communication {SHARES["communication"][0]:.0%} ([E06](#e06)), checkpoints

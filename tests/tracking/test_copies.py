@@ -19,6 +19,8 @@ class Trainer:
         self.tell = self.run.alert
         self.data = self.run.phase("data")
 trainer = Trainer()
+log = trainer.run.log
+assert pickle.loads(pickle.dumps(log)).__self__ is log.__self__
 for step, other in enumerate((trainer, copy.copy(trainer), copy.deepcopy(trainer), pickle.loads(pickle.dumps(trainer)))):
     assert other.run is trainer.run
     other.log({"loss": step}); other.run.log(acc=1.0); other.tell("again")

@@ -66,6 +66,7 @@ def test_what_cannot_be_known_is_not_known(tmp_path: Path) -> None:
     (tmp_path / "net" / "tcp").write_text("sl local_address\n 0: 0100007F:6D7C 00000000:0000 0A 0 0 0 0 0 77 1\n")
     assert not only_these_listen(28028, {1}, tmp_path)
     assert only_these_listen(28029, {1}, tmp_path)
+    (tmp_path / "net" / "tcp6").write_text("sl local_address\n 0: 0100007F:6D7C 0100007F:9C40 06 0 0 0 0 0 0 3\n")
     (tmp_path / "1" / "fd").mkdir(parents=True)
     (tmp_path / "1" / "fd" / "3").symlink_to("socket:[77]")
     assert only_these_listen(28028, {1}, tmp_path)

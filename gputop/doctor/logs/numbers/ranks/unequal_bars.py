@@ -8,8 +8,8 @@ from gputop import units
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.logs.numbers.line import Line
 
-BARS_MIN, TOTALS_MIN, SPREAD = 3, 3, 0.01
-"""This many bars with this many totals, which differ by this share at most: the same data, cut into parts (our choice)."""
+TOTALS_MIN, SPREAD = 3, 0.01
+"""This many totals, which differ by this share at most, are those of one set of data, cut into parts (our choice)."""
 LEFT_TIMES = 2
 """The bars stop close to their ends: no further than this many times the difference of their totals (our choice)."""
 KEPT = 256
@@ -38,7 +38,7 @@ class UnequalBars:
     def findings(self) -> tuple[Finding, ...]:
         """Return that ranks with more batches wait for one that has no more, if so."""
         totals = {of for _, of, _ in self._newest}
-        if len(self._newest) < BARS_MIN or len(totals) < TOTALS_MIN or len({since for _, _, since in self._newest}) > 2:
+        if len(totals) < TOTALS_MIN or len({since for _, _, since in self._newest}) > 2:
             return ()
         done, least, most = self._newest[-1][0], min(totals), max(totals)
         if not 0 < least - done <= LEFT_TIMES * (most - least) or most - least > SPREAD * most:

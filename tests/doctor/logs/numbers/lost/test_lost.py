@@ -25,6 +25,7 @@ def megatron(norms: Iterable[str], loss: str = "", scale: float = 1.0, skipped: 
         "beside a finite loss": (megatron(["nan"] * 4, "lm loss: 3.1402E+00 | "), "likely"),
         "after numbers": (megatron(["1.204", "1.311", "nan", "nan", "nan"]), "likely"),
         "without a scale": ([f"step {at} loss 2.{at} gnorm nan lr 0.0003" for at in range(30, 34)], "possible"),
+        "three without a scale": ([f"step {at} loss 2.{at} gnorm nan lr 0.0003" for at in range(30, 33)], "possible"),
         "only two": (megatron(["0.871", "nan", "nan"]), None),
         "numbers follow": (megatron([*["nan"] * 4, "2.214"]), None),
         "infinite": (megatron(["inf"] * 4), None),
@@ -162,6 +163,7 @@ def skipped(*numbers: int) -> list[str]:
         "the loss is named first": ([f"step {at}: loss is nan, skipping this batch" for at in (70, 71, 72)], "likely"),
         "now and then": (skipped(811, 1712, 2914), None),
         "only two": (skipped(811, 812), None),
+        "two, one of them on two ranks": (skipped(811, 811, 813), None),
         "one, on three ranks": (skipped(811, 811, 811), None),
     }.values(),
 )

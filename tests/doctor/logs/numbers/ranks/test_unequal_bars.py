@@ -22,6 +22,9 @@ UNEQUAL = (6122, 6124, 6121, 6124, 6125)
     {
         "all stop before their ends": ([*bars(6000, UNEQUAL, "40:31"), *bars(6118, UNEQUAL)], True),
         "on lines of their own": ([part for bar in bars(6118, UNEQUAL) for part in ("99%", bar.rpartition("| ")[2])], True),
+        "three bars": (bars(6118, UNEQUAL[:3]), True),
+        "two totals": (bars(6118, (6122, 6124, 6122, 6124)), False),
+        "two bars": (bars(6118, UNEQUAL[:2]), False),
         "far from their ends": (bars(3018, UNEQUAL), False),
         "equal totals": (bars(6118, [6122] * 5), False),
         "different data": (bars(118, (120, 240, 512)), False),
