@@ -150,6 +150,33 @@ FOUND: list[tuple[str, tuple[str, ...], Values]] = [
         ],
     ),
     (
+        "without headings, the longer bar is the training's, also where the output begins with the other one",
+        (
+            PROGRESS.format(FULL, 20, 20, 3.5, 0.125),
+            PROGRESS.format(FULL, 80, 80, 2.5, 0.25),
+            PROGRESS.format(FULL, 20, 20, 3.0, 0.25),
+        ),
+        [
+            (20, {"loss": 3.5, "acc": 0.125}),
+            (80, {"loss": 2.5, "acc": 0.25}),
+            (80, {"val_loss": 3.0, "val_acc": 0.25}),
+        ],
+    ),
+    (
+        "a line with values is no heading: the bar below it is still the evaluation's",
+        (
+            "Epoch: 2 | LR: 0.00025000",
+            PROGRESS.format(FULL, 80, 80, 2.5, 0.25),
+            "epoch 2 train_loss 2.5",
+            PROGRESS.format(FULL, 20, 20, 3.0, 0.25),
+        ),
+        [
+            (160, {"loss": 2.5, "acc": 0.25, "epoch": 2}),
+            (160, {"train_loss": 2.5, "epoch": 2}),
+            (160, {"val_loss": 3.0, "val_acc": 0.25, "epoch": 2}),
+        ],
+    ),
+    (
         "several hosts, each behind its address",
         (
             "10.1.0.4: {'loss': 2.5, 'learning_rate': 1e-05, 'epoch': 0.5}",
