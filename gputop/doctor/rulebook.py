@@ -73,7 +73,7 @@ _CHAPTERS = {
 }
 _WHEN = "Reported when"
 _LOGS = f"""\
-**Logs.** `gputop doctor --log FILE` also recognizes the following from text alone, without a metric. Words for losses, steps,
+**Logs.** `gputop doctor --log FILE` also finds the following in plain text, without logged metrics. Words for losses, steps,
 times and the like may be in another language. Comparisons of ranks are skipped if a log mentions parts of one model, local SGD,
 sweeps, actors or separate runs.
 - Ranks, numbered from 0, are compared if they print their own lines ("[rank 2] step 100 data 1.0s fwd 0.1s"), share a line,

@@ -99,7 +99,7 @@ class RasWatch:
             self._stopped.wait(max(self._every_s, (time.monotonic() - began) / MAX_TIME_SHARE))
 
     def _may_ask(self, address: Address) -> bool:
-        """Return whether the question is still wanted, and reaches no process that must be left alone."""
+        """Return whether the question is still wanted, and can reach only processes that may be asked."""
         question = self._question
         return address in question.addresses and self._reaches_only(address[1], question.listed)
 

@@ -56,9 +56,8 @@ BAR = re.compile(
     r"\d%\s{1,3}(?=\d{1,15}/\d{1,15} \[\d{1,9}:)|\|[ #∙█▉▊▋▌▍▎▏]{8,80}\| \((?=\d{1,15}/\d{1,15}\)))"
     r"(\d{1,15})/(\d{1,15})"
 )
-"""A progress bar's count: behind the bar of tqdm, which may show a percentage alone, before that of Keras, behind that of rich,
-and in parentheses behind that of the package ``progress``.
-"""
+"""A progress bar's count: after the bar of tqdm, which may be only a percentage, before that of Keras, after that of rich, and
+in parentheses after that of the package ``progress``."""
 ENDLESS_BAR = re.compile(r"(?:^|[:\s])(\d{1,15})it \[\d{1,9}:")
 """tqdm's count of something without a length."""
 

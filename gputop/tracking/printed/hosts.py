@@ -1,4 +1,4 @@
-"""Which lines only repeat what another host printed: a launcher prints the lines of all hosts, each behind its host. Pure.
+"""Which lines only repeat what another host printed: a launcher prints the lines of all hosts, each after its host. Pure.
 
 pdsh, which DeepSpeed starts the hosts with, prints "10.0.0.1: {'loss': 0.5}". Such a line has no step; each host's would count.
 """
@@ -9,7 +9,7 @@ import re
 
 _PREFIX = re.compile(r"((?:\d{1,3}\.){3}\d{1,3}|(?:worker|node|host|master)[\w.-]{0,60}|[\w.-]{1,60}): {1,4}(?=\{)")
 _HOST = re.compile(r"(?:\d{1,3}\.){3}\d{1,3}|(?:worker|node|host|master)[\w.-]{0,60}")
-"""A prefix that can be nothing else. Other words are those of a host if the same is printed behind several."""
+"""A prefix that can be nothing else. Other words are those of a host if the same text follows several of them."""
 _HOSTS_MAX = 4096
 
 

@@ -94,7 +94,7 @@ _MEAN_REWARD = re.compile(r"(?<![\w/])(mean|average|avg) (reward|return)(?=\s{0,
 """What is said of the mean is lost with the word: that it varies less."""
 _MEAN = re.compile(r"(?<![\w/])avg\. ", re.IGNORECASE)
 _PROGRESS = re.compile(r"\|(?:[█▉▊▋▌▍▎▏#━]|\s{0,400}(?:$|\|))|\s{1,3}\d{1,15}/\d{1,15} \[\d{1,9}:")
-"""What stands behind the percentage of a progress bar: the bar, or the count alone."""
+"""What follows the percentage of a progress bar: the bar, or only the count."""
 _BEST = re.compile(
     r"(?<![\w/.@-])(?:(?<!new )|(?=[a-z]{4,7} ema ))(?:best|highest|lowest|max(?:imum)?(?= (?:[a-z]{1,12} )?acc))"
     r"(?:(?: (?:so far|ever|overall|results?|scores?))?\s?[:=]\s{0,3}(?=[a-z])[^|;)\]]{0,300}|"

@@ -175,7 +175,8 @@ class RunReader:
             self._mtimes.pop(self._runs_dir, None)
         found: dict[str, tuple[int, Path]] = {}
         for root in self._roots:
-            if self._unlisted is not None if root == self._runs_dir else not places.is_ours(root):
+            is_listed = self._unlisted is None if root == self._runs_dir else places.is_ours(root)
+            if not is_listed:
                 continue
             for entry in places.entries(root):
                 try:

@@ -89,7 +89,7 @@ def is_guessing(course: Course, highest: float, times: int = SCORES_TIMES_MIN) -
 
 
 def finds_nothing(evidence: Evidence, group: RankGroup) -> Guess | None:
-    """Return a mean average precision that is always 0, beside losses whose sum falls."""
+    """Return a mean average precision that is always 0 while the sum of the losses falls."""
     scores = courses(evidence, group, lambda name: _PRECISION.search(name) is not None)
     if not scores or not all(
         item.values >= NO_OBJECTS_TIMES and 0 <= item.lowest <= item.highest <= HIGHEST for item in scores

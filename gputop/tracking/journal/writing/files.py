@@ -273,8 +273,8 @@ class OpenJournal:
 
     def _stop_archive(self, error: OSError) -> None:
         self.journal.note_archive(form.ARCHIVE_STOPPED)
-        told = self._ring is not None and error.errno in _NO_ROOM
-        rest = " Readers add the last part of the run once it has ended, if there is room then." if told else ""
+        goes_on = self._ring is not None and error.errno in _NO_ROOM
+        rest = " Readers add the last part of the run once it has ended, if there is room then." if goes_on else ""
         warn(f"recording to {self._archive_path or 'disk'} stops, the training continues: {error.strerror or error}.{rest}")
 
     def note_end(self, state: int, exit_code: int | None) -> None:

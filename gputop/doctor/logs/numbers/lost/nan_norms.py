@@ -1,4 +1,4 @@
-"""Gradients whose printed norm is NaN, whatever the loss beside it says. Pure."""
+"""Gradients whose printed norm is NaN, whatever the loss next to it is. Pure."""
 
 from __future__ import annotations
 
