@@ -61,6 +61,7 @@ TEXT_CHARACTERS = 1 << 16
 LINES_WITHOUT_SIGN_MAX = 20_000
 """Lines without a sign after which listening ends, so that a program with much output pays no further cost."""
 _PACKAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
+_STANDARD_LIBRARY = ("<frozen ", os.path.join(os.path.dirname(os.path.abspath(os.__file__)), ""))
 SHARE = 0.01
 ALLOWANCE_S = 0.5
 """Parsing may take this share of the time since the first sign, plus this allowance; further lines are skipped."""
@@ -299,26 +300,34 @@ def listen(load: Callable[[], bool]) -> None:
             _follow(stream, name, listener)
 
 
-def _leave_out_calls(error: BaseException) -> None:
-    """Remove gputop's calls from the start of an error's traceback. Python 3.10 puts them back as it raises the error again."""
+def _leave_out_calls(error: BaseException, parsing: bool) -> None:
+    """Remove gputop's calls from the start of an error's traceback, and what they call while parsing, as when a handler of a
+    signal raises meanwhile. Python 3.10 puts them back as it raises the error again.
+    """
     trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+    while trace is not None and _is_ours(trace.tb_frame.f_code.co_filename, parsing):
         trace = trace.tb_next
     error.__traceback__ = trace
+
+
+def _is_ours(path: str, parsing: bool) -> bool:
+    return path.startswith(_PACKAGE) or (parsing and path.startswith(_STANDARD_LIBRARY) and "site-packages" not in path)
 
 
 def _follow(stream: Any, name: str, listener: Listener) -> None:
     write = stream.write
 
     def write_and_parse(text: str, /) -> int:
+        parsing = False
         try:
             count: int = write(text)
+            parsing = True
             if not listener.over:
                 listener.parse(name, text)
             elif getattr(stream, "__dict__", {}).get("write") is write_and_parse:
                 del stream.write  # restore the stream, unless the script has put a function of its own there
         except BaseException as error:
-            _leave_out_calls(error)
+            _leave_out_calls(error, parsing)
             raise  # without an entry of its own: Python adds one where an error is raised, and not where it is raised again
         return count
 

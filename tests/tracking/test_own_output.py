@@ -405,6 +405,31 @@ def test_what_a_signal_handler_raises_in_a_print_shows_no_call_of_gputop(home: H
     assert (code, err) == (0, "<module> handle\n")
 
 
+INTERRUPTED_IMPORT = """
+import signal, sys, traceback
+class Late(Exception):
+    pass
+def handle(*ignored):
+    raise Late
+def interrupt(event, arguments):
+    if event == "open" and "gputop/tracking/printed/" in str(arguments[0]):
+        signal.raise_signal(signal.SIGALRM)
+signal.signal(signal.SIGALRM, handle)
+sys.addaudithook(interrupt)
+try:
+    for step in range(9):
+        print("step", step, "loss: 0.5")
+except Late as error:
+    print(*(frame.name for frame in traceback.extract_tb(error.__traceback__)), file=sys.stderr)
+"""
+
+
+@KEEPS_TRACEBACK
+def test_nor_does_it_show_what_gputop_imports_meanwhile(home: Home) -> None:
+    code, _, err = home.run(INTERRUPTED_IMPORT, command=(*RUN, sys.executable), **AUTO)
+    assert (code, err) == (0, "<module> interrupt handle\n")
+
+
 def test_a_closed_pipe_ends_it_as_without_gputop(tmp_path: Path) -> None:
     code = "for n in range(10**6): print('step', n, 'loss: 0.5')"
     command = f"{shlex.join((*RUN, sys.executable, '-c', code))} | head -n 1"
