@@ -167,7 +167,7 @@ def test_each_rule_names_a_function_that_judges() -> None:
 
 def test_each_demo_is_run_by_a_test() -> None:
     run = frozenset().union(*(names_in(parsed(path)) for path in (REPOSITORY / "tests" / "demos").glob("test_*.py")))
-    stems = {re.sub("^faults/", "", name.removesuffix(".py")) for name in run}
+    stems = {name.removesuffix(".py").rpartition("/")[2] for name in run}
     none_of({recipe.script for recipe in RECIPES if Path(recipe.script).stem not in stems}, "A demo", "Run test")
 
 
