@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from _ending import ended_by_signals
+from common.ending import ended_by_signals
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))

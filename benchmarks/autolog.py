@@ -30,7 +30,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from _ending import ended_by_signals
+from common.ending import ended_by_signals
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))

@@ -30,8 +30,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
-from _ending import ended_by_signals
-from _page import put
+from common.ending import ended_by_signals
+from common.page import put
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))

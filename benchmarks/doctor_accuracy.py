@@ -22,12 +22,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import _doctor_scenes
-import _doctor_traceml
-from _doctor_live import Outcome, gpu_count, watch
-from _doctor_scenes import SceneOutcome
-from _doctor_truth import faults, healthy
-from _ending import ended_by_signals
+from accuracy import simulated, under_traceml
+from accuracy.live import Outcome, gpu_count, watch
+from accuracy.simulated import SceneOutcome
+from accuracy.truth import faults, healthy
+from common.ending import ended_by_signals
 
 SECONDS = 60.0
 LIMIT_S = 120.0
@@ -91,7 +90,7 @@ def _chooser(names: Sequence[str]) -> Callable[[str | None], bool]:
 
 
 def _scenes(only: Callable[[str | None], bool]) -> list[SceneOutcome]:
-    found = list(_doctor_scenes.play_all(only))
+    found = list(simulated.play_all(only))
     for kind in ("fault", "look-alike", "healthy"):
         of_kind = [item for item in found if item.kind == kind]
         right = sum(item.right for item in of_kind)
@@ -107,7 +106,7 @@ def _scenes(only: Callable[[str | None], bool]) -> list[SceneOutcome]:
 
 def _live(only: Callable[[str | None], bool], seconds: float, traceml: str | None, *, hardware: bool) -> Iterator[Outcome]:
     gpus = gpu_count() if hardware else None
-    reason = _doctor_traceml.missing(traceml)
+    reason = under_traceml.missing(traceml)
     print(f"TraceML is {'run beside, its report is below each line' if reason is None else f'not run: {reason}'}.")
     print(f"{'recipe':<32} {'truth':<6} {'verdict':<8} {'after':>7} {'of start':>8}  others that stood first")
     for truth in (*faults(), *healthy()):
@@ -119,7 +118,7 @@ def _live(only: Callable[[str | None], bool], seconds: float, traceml: str | Non
                 outcome = watch(truth, seconds, hardware=hardware)
         except Exception as error:  # noqa: BLE001 - one case must not cost the results of the others
             outcome = Outcome(truth, failed=f"{type(error).__name__}: {error}")
-        outcome.traceml = _doctor_traceml.said(traceml, truth, seconds) if traceml and reason is None else f"not run: {reason}"
+        outcome.traceml = under_traceml.said(traceml, truth, seconds) if traceml and reason is None else f"not run: {reason}"
         values = "".join(f" {name}={value}" for name, value in truth.values.items())
         print(
             f"{truth.recipe.id + values:<32} {truth.rule or '-':<6} {outcome.verdict or '-':<8} {_seconds(outcome.delay_s):>7} "

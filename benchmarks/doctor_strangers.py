@@ -25,13 +25,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from _apart import go_apart
-from _ending import ended_by_signals
-from _page import put
-from _strangers import ANSWERS, FOLDERS, ROOT, Answer, Case, Half
+from accuracy.cases import ANSWERS, FOLDERS, ROOT, Answer, Case, Half
+from common.ending import ended_by_signals
+from common.namespace import go_apart
+from common.page import put
 
 if TYPE_CHECKING:
-    from _stranger_programs import Verdict
+    from accuracy.programs import Verdict
 
 PAGE = Path(__file__).parent.parent / "docs" / "doctor-accuracy.md"
 NUMBERS = ROOT / "numbers.json"
@@ -103,7 +103,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _logs(sets: Sequence[Half], only: Sequence[str], every: int) -> list[Row]:
-    from _strangers import LOGS, judge
+    from accuracy.cases import LOGS, judge
 
     from gputop.cli.doctor.logs import explain_logs
 
@@ -128,15 +128,15 @@ def _second_set(attribute: str) -> list[ModuleType]:
 
 
 def _scenes(sets: Sequence[Half], only: Sequence[str]) -> list[Row]:
-    import _stranger_scenes
+    from accuracy import scenes
 
     rows = []
-    for half in (_stranger_scenes, *_second_set("SCENES")):
+    for half in (scenes, *_second_set("SCENES")):
         for case in half.CASES:
             if not _wanted(case, sets, only):
                 continue
-            for how, scene in _stranger_scenes.both(half.SCENES[case.name], case.name in half.IN_THE_JOURNAL):
-                answer, first_s, found = _stranger_scenes.play(scene, case)
+            for how, scene in scenes.both(half.SCENES[case.name], case.name in half.IN_THE_JOURNAL):
+                answer, first_s, found = scenes.play(scene, case)
                 said, certain = (
                     tuple(dict.fromkeys(item.id for item in found)),
                     bool(found) and found[0].confidence == "certain",
@@ -146,7 +146,7 @@ def _scenes(sets: Sequence[Half], only: Sequence[str]) -> list[Row]:
 
 
 def _live(args: argparse.Namespace, named: Sequence[Half], gpu: bool) -> list[Row]:
-    from _stranger_programs import ALL, watch
+    from accuracy.programs import ALL, watch
 
     rows = []
     place = "program on a GPU" if gpu else "program"
@@ -173,7 +173,7 @@ def _live(args: argparse.Namespace, named: Sequence[Half], gpu: bool) -> list[Ro
 
 def _kept(path: Path) -> dict[tuple[str, str], Verdict]:
     """Return the verdicts of a file by the names of program and way, the newest of each."""
-    from _stranger_programs import Verdict
+    from accuracy.programs import Verdict
 
     lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     return {

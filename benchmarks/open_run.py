@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 
 import psutil
-from _ending import ended_by_signals
+from common.ending import ended_by_signals
 from dashboard import ROOT
 
 sys.path.insert(0, str(ROOT))

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from statistics import median
 
-from _ending import ended_by_signals
+from common.ending import ended_by_signals
 
 from gputop.profiles.asking import ask
 from gputop.snapshot import LIVE_STATES, Run

@@ -19,7 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from _ending import ended_by_signals
+from common.ending import ended_by_signals
 from dashboard import ROOT
 
 sys.path.insert(0, str(ROOT))

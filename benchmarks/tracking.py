@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from _ending import ended_by_signals
+from common.ending import ended_by_signals
 
 sys.path.insert(0, str(Path(__file__).parent))
 from _tracking_peers import PEERS, missing

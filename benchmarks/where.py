@@ -19,7 +19,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from _ending import ended_by_signals
+from common.ending import ended_by_signals
 
 ROOT = Path(__file__).parent.parent
 OFTEN = 4

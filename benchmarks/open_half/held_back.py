@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from _stranger_programs import Program, with_python, with_torchrun
-from _strangers import ANY, Case
+from accuracy.cases import ANY, Case
+from accuracy.programs import Program, with_python, with_torchrun
 
 _case = partial(Case, half="open")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from functools import partial
 
-from _stranger_programs import Program, with_python, with_torchrun
-from _strangers import ANY, Case
+from accuracy.cases import ANY, Case
+from accuracy.programs import Program, with_python, with_torchrun
 
 _case = partial(Case, half="open")
 _ACCELERATE = (sys.executable, "-m", "accelerate.commands.launch", "--multi_gpu", "--num_processes=2", "--main_process_port=0")

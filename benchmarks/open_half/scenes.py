@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from _strangers import Case
+from accuracy.cases import Case
 
 from gputop.snapshot import Ancestor, Device, DeviceUse, Snapshot
 

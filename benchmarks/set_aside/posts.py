@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from _strangers import ANY, Case
+from accuracy.cases import ANY, Case
 
 _case = partial(Case, half="set aside")
 _UNEXPLAINED = ("exception",)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from _strangers import Case
+from accuracy.cases import Case
 
 _case = partial(Case, half="set aside")
 

@@ -119,7 +119,7 @@ def test_data_parallel_in_every_rank_drives_all_gpus_from_each() -> None:
     ],
 )
 def test_a_batch_is_cut_badly(fault: str, changes: dict[str, object], rows: list[int]) -> None:
-    split = ended_well(f"data_parallel/{fault}", ranks=0, steps=21, **changes).fact("data_parallel")  # it is written every 20 calls
+    split = ended_well(f"data_parallel/{fault}", ranks=0, steps=21, **changes).fact("data_parallel")  # written every 20 calls
     assert split["rows_per_device"] == rows
     assert max(split["underused_calls"], split["uneven_calls"]) == split["calls"] >= 20
 

@@ -98,7 +98,7 @@ def test_a_fault_is_named_first_of_a_real_job(tmp_path, recipe):
 STOPPED_MIDWAY = """
 import sys, time, os, signal
 import doctor_accuracy as accuracy
-from _doctor_live import Outcome
+from accuracy.live import Outcome
 
 def watch(truth, seconds, *, hardware):
     seen.append(truth)

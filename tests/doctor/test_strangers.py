@@ -53,7 +53,7 @@ def test_each_program_has_a_name_of_its_own() -> None:
     code += """
 from collections import Counter
 from doctor_strangers import _second_set
-from _stranger_programs import ALL
+from accuracy.programs import ALL
 names = Counter(program.case.name for program in (*ALL, *(one for part in _second_set("PROGRAMS") for one in part.PROGRAMS)))
 print(len(names), *(name for name, times in names.items() if times > 1))
 """
@@ -67,7 +67,7 @@ def test_the_name_of_a_log_does_not_help_the_doctor() -> None:
     """A fix that quotes the file's name must not pass for one that names the cause."""
     code = f"import sys; sys.path.insert(0, {str(BENCHMARKS)!r}); sys.path.insert(0, {str(REPOSITORY)!r})\n"
     code += """
-from _strangers import ANY, Case, judge
+from accuracy.cases import ANY, Case, judge
 from gputop.doctor.findings.finding import Finding
 case = Case("loss-turns-nan", (ANY,), "nan", ("exception",))
 plain = dict(confidence="certain", severity="error", title="The script failed", cause="ValueError", evidence=(), refuted_by="-")
@@ -82,7 +82,7 @@ def test_findings_on_the_runs_of_others_are_no_part_of_a_case() -> None:
     """Others train on the machine, too, and what is found about their runs outlives these."""
     code = f"import sys; sys.path.insert(0, {str(BENCHMARKS)!r}); sys.path.insert(0, {str(REPOSITORY)!r})\n"
     code += """
-from _stranger_programs import Own
+from accuracy.programs import Own
 from gputop.doctor.findings.finding import Finding
 from gputop.process import ProcessCurve, ProcessRank, ProcessRun
 from gputop.snapshot import Host, Snapshot
@@ -103,7 +103,7 @@ def test_a_program_ends_early_only_if_nothing_may_come_before_its_verdict() -> N
     """A right verdict that is not certain stands for as long as rules look back: a wrong one must have its time to appear."""
     code = f"import sys; sys.path.insert(0, {str(BENCHMARKS)!r}); sys.path.insert(0, {str(REPOSITORY)!r})\n"
     code += """
-from _stranger_programs import stands
+from accuracy.programs import stands
 from gputop.doctor.findings.finding import Finding
 from gputop.doctor.rules.pace.other_work import SPAN_S
 said = lambda confidence: [Finding("E07", "warning", confidence, "t", (), "c", "f", "r")]
@@ -128,7 +128,7 @@ def test_no_case_that_is_set_aside_is_named(judged: tuple[dict, str]) -> None:
 
 
 def test_unusual_healthy_work_raises_no_alarm(tmp_path: Path) -> None:
-    names = f"import sys; sys.path.insert(0, {str(BENCHMARKS)!r})\nfrom _stranger_healthy import HEALTHY; print(*HEALTHY)"
+    names = f"import sys; sys.path.insert(0, {str(BENCHMARKS)!r})\nfrom accuracy.healthy_scenes import HEALTHY; print(*HEALTHY)"
     known = subprocess.run([sys.executable, "-c", names], capture_output=True, text=True, check=True, cwd=REPOSITORY).stdout
     found = tmp_path / "numbers.json"
     command = [sys.executable, str(BENCHMARKS / "doctor_strangers.py"), "--scenes", "--json", str(found), "--only"]

@@ -17,7 +17,7 @@ BENCHMARKS = REPOSITORY / "benchmarks"
 SCRIPT = """
 import subprocess, sys, time
 sys.path.insert(0, sys.argv[1])
-from _ending import ended_by_signals
+from common.ending import ended_by_signals
 waits = "import time; time.sleep(600)"
 starts = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {waits!r}])"
 with ended_by_signals():

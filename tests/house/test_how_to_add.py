@@ -172,7 +172,7 @@ def test_each_demo_is_run_by_a_test() -> None:
 
 
 def test_the_doctor_is_measured_on_each_healthy_demo() -> None:
-    truth = names_in(ast.parse(text(REPOSITORY / "benchmarks" / "_doctor_truth.py")))
+    truth = names_in(ast.parse(text(REPOSITORY / "benchmarks" / "accuracy" / "truth.py")))
     none_of({recipe.id for recipe in RECIPES if not recipe.fault} - truth, "A demo", "Truth")
 
 

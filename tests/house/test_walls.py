@@ -49,6 +49,8 @@ def test_no_folder_is_too_large(house: House) -> None:
     folders = [name.rpartition("/")[0] for name in house.sources]
     large = {folder: folders.count(folder) for folder in set(folders) if folders.count(folder) > MODULES_MOST}
     assert not large
+    places = {REPOSITORY / "benchmarks", *(path.parent for path in (REPOSITORY / "demos").rglob("*.py"))}
+    assert not {place for place in places if len(list(place.glob("*.py"))) > MODULES_MOST}
     packages = [path.parent for path in (REPOSITORY / "tests").rglob("__init__.py")]
     folders = [package.relative_to(REPOSITORY).as_posix() for package in packages for _ in package.glob("*.py")]
     large = {folder: folders.count(folder) for folder in set(folders) if folders.count(folder) > TEST_MODULES_MOST}

@@ -27,7 +27,7 @@ def listed(*tables: str) -> set[str]:
 def live() -> set[str]:
     sys.path.insert(0, str(REPOSITORY / "benchmarks"))
     try:
-        truth = importlib.import_module("_doctor_truth")
+        truth = importlib.import_module("accuracy.truth")
     finally:
         sys.path.pop(0)
     return {item.rule for item in truth.faults() if item.rule}

@@ -21,9 +21,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from _doctor_live import gpus, own_directory
-from _strangers import REPOSITORY, Answer, Case, is_alarm, judge
-
+from accuracy.cases import REPOSITORY, Answer, Case, is_alarm, judge
+from accuracy.live import gpus, own_directory
 from gputop.agent.sampler import Sampler
 from gputop.cli.doctor.logs import explain_logs
 from gputop.doctor.diagnosis import Doctor

@@ -1,4 +1,4 @@
-"""More machines of the first set of strangers, formerly set aside: one snapshot per second, as in ``_stranger_scenes``."""
+"""More machines of the first set of strangers, formerly set aside: one snapshot per second, as in ``scenes``."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from _strangers import Case
-
+from accuracy.cases import Case
 from gputop.snapshot import DeviceUse, Snapshot
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests import samples
 from tests.doctor import tracked

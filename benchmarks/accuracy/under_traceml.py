@@ -12,13 +12,12 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from _doctor_truth import Truth
-
+from accuracy.truth import Truth
 from gputop.recipes.catalogue import prepare
 from gputop.snapshot import Device
 
-ROOT = Path(__file__).parent.parent
-SCRIPT = Path(__file__).with_name("_doctor_traceml_script.py")
+ROOT = Path(__file__).parents[2]
+SCRIPT = Path(__file__).with_name("under_traceml_script.py")
 STEPS = 150
 FINALIZE_S = 20
 _VERDICT = re.compile(r"Verdict:\s*([^|\n]+?)\s*(?:\|\||\||$)", re.M)

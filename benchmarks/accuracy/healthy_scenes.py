@@ -13,7 +13,7 @@ from typing import Any
 
 from gputop.snapshot import Snapshot
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests import samples
 from tests.doctor import tracked

@@ -11,7 +11,7 @@ from pathlib import Path
 from gputop.doctor.diagnosis import Doctor
 from gputop.snapshot import Snapshot
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 Doctor.raises = True  # a rule that fails is a failure here
 HEALTHY_S = 150
 """How long each scene of tests/doctor/rules/test_healthy.py is watched."""

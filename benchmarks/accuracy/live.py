@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from _doctor_truth import Truth
-
+from accuracy.truth import Truth
 from gputop.agent.sampler import Sampler
 from gputop.agent.source import choose_source
 from gputop.doctor.diagnosis import Doctor

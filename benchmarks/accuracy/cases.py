@@ -15,13 +15,13 @@ from typing import Literal
 
 from gputop.doctor.findings.finding import Finding
 
-REPOSITORY = Path(__file__).parent.parent
-ROOT = Path(__file__).parent / "strangers"
+REPOSITORY = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1] / "strangers"
 Half = Literal["first", "open", "set aside"]
 FOLDERS: dict[Half, Path] = {
     "first": ROOT,
-    "open": Path(__file__).parent / "open_half",
-    "set aside": Path(__file__).parent / "set_aside",
+    "open": Path(__file__).parents[1] / "open_half",
+    "set aside": Path(__file__).parents[1] / "set_aside",
 }
 ANY = "*"
 """Stands for any id: whichever finding says what it should is right. The named cause counts, not the rule."""

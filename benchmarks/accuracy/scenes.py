@@ -11,16 +11,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from _stranger_healthy import HEALTHY
-from _stranger_machines import CASES as MACHINE_CASES
-from _stranger_machines import JOURNAL_ONLY, MACHINES
-from _strangers import Answer, Case, is_alarm, judge
-
+from accuracy.cases import Answer, Case, is_alarm, judge
+from accuracy.healthy_scenes import HEALTHY
+from accuracy.machines import CASES as MACHINE_CASES
+from accuracy.machines import JOURNAL_ONLY, MACHINES
 from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.findings.finding import Finding
 from gputop.snapshot import Ancestor, Device, Points, Process, Snapshot, Workers
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests import samples
 from tests.doctor import tracked
