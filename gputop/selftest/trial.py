@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -85,7 +86,7 @@ class _Seen:
 def train(source: Source, recipe: str, devices: Sequence[Device], seconds: float, virtual: int | None) -> Trial:
     """Train on ``devices`` for ``seconds`` after the first step, then stop the training, and judge what was seen."""
     trial = Trial(recipe, tuple(device.index for device in devices))
-    with tempfile.TemporaryDirectory(prefix="gputop-selftest-") as place:
+    with _ended_by_signals(), tempfile.TemporaryDirectory(prefix="gputop-selftest-", ignore_cleanup_errors=True) as place:
         kept = os.environ.get("GPUTOP_DIR")
         os.environ["GPUTOP_DIR"] = place
         try:
@@ -96,6 +97,23 @@ def train(source: Source, recipe: str, devices: Sequence[Device], seconds: float
             else:
                 os.environ["GPUTOP_DIR"] = kept
     return trial
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Let a signal that would end this process at once end it as Ctrl-C does: the training first, then its directory."""
+
+    def end(number: int, frame: object) -> None:
+        sys.exit(128 + number)
+
+    ours = [number for number in (signal.SIGHUP, signal.SIGTERM) if signal.getsignal(number) is signal.SIG_DFL]
+    for number in ours:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _watch(trial: Trial, source: Source, devices: Sequence[Device], seconds: float, virtual: int | None, place: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import getpass
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -146,10 +147,15 @@ def test_a_training_on_a_virtual_gpu_is_watched_and_judged(tmp_path: Path) -> No
 
 
 @needs("torch")
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
+@pytest.mark.parametrize(
+    "number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT], ids=lambda number: number.name
+)
 def test_its_training_does_not_outlive_it(number: signal.Signals, tmp_path: Path) -> None:
     command = [*GPUTOP, "--virtual", "1", "selftest", "--for", "10m", "-o", str(tmp_path / "bundle.json")]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    process = subprocess.Popen(
+        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
     try:
         deadline = time.monotonic() + 60
         started: list[psutil.Process] = []
@@ -161,6 +167,7 @@ def test_its_training_does_not_outlive_it(number: signal.Signals, tmp_path: Path
         process.wait(60)
         _, left = psutil.wait_procs(started, timeout=90)
         assert not left
+        assert number == signal.SIGKILL or not list(tmp_path.glob("gputop-selftest-*")), "it leaves no folder behind"
     finally:
         process.kill()
         for child in started:
