@@ -33,13 +33,52 @@ def _differ_by_a_prefix(groups: Mapping[str, str]) -> bool:
     return name != other and (name.endswith(other) or other.endswith(name))
 
 
+def _sizes(saved: str, own: str) -> str:
+    """Return the expression for a parameter with other sizes in the checkpoint than in the model."""
+    return (
+        rf"size mismatch for (?P<name>\S{{1,200}}): copying a param with shape torch\.Size\((?P<saved>{saved})\)"
+        rf" from checkpoint, the shape in current model is torch\.Size\((?P<own>{own})\)"
+    )
+
+
+_ANY = r"[^)]{0,200}"
+_EMPTY = r"\[0\]"
+"""ZeRO-3 leaves a placeholder with this shape on each rank, and FSDP on the ranks that hold no part of a parameter."""
+
 PATTERNS: tuple[Pattern, ...] = (
     failure(
         "shape_differs",
         None,
         "size mismatch for",
-        r"size mismatch for (?P<name>\S{1,200}): copying a param with shape torch\.Size\((?P<saved>[^)]{0,200})\)"
-        r" from checkpoint, the shape in current model is torch\.Size\((?P<own>[^)]{0,200})\)",
+        _sizes(_EMPTY, rf"(?!{_EMPTY}){_ANY}"),
+        "The checkpoint has no values of {name}: they were saved without being gathered from the ranks",
+        "ZeRO-3 and FSDP spread each parameter over the ranks, and state_dict() of one rank has an empty one in its place. The "
+        "weights are in the sharded checkpoint beside this file, if one was written.",
+        "python zero_to_fp32.py . OUT  # DeepSpeed puts it into the folder of its checkpoints: it gathers them\n"
+        "accelerate merge-weights CHECKPOINT_DIR OUT  # the same for FSDP's sharded checkpoints\n"
+        '# next time: "stage3_gather_16bit_weights_on_model_save": true, FSDP: state_dict_type FULL_STATE_DICT, and\n'
+        "# save on all ranks: model_engine.save_16bit_model(dir), accelerator.get_state_dict(model)",
+        confidence="likely",
+        refuted_by="The run that saved it used neither ZeRO-3 nor FSDP: a buffer that was still empty looks the same.",
+    ),
+    failure(
+        "shape_differs",
+        None,
+        "size mismatch for",
+        _sizes(rf"(?!{_EMPTY}){_ANY}", _EMPTY),
+        "{name} is empty in this process: the model is spread over the ranks, and the checkpoint is not",
+        "Under ZeRO-3 (zero.Init), each rank has an empty parameter in the place of the whole one, so load_state_dict finds no "
+        "room for the weights.",
+        "with deepspeed.zero.GatheredParameters(list(model.parameters()), modifier_rank=0):\n"
+        "    ...  # load on rank 0; or load before deepspeed.initialize, outside of deepspeed.zero.Init()",
+        confidence="likely",
+        refuted_by="The model is not spread over the ranks: a buffer that the model fills later looks the same.",
+    ),
+    failure(
+        "shape_differs",
+        None,
+        "size mismatch for",
+        _sizes(_ANY, _ANY),
         "The checkpoint does not match the model: {name} is {saved} there and {own} here",
         "The model was built with different sizes from those of the saved one: number of classes, width, vocabulary.",
         "# build the model with the checkpoint's configuration, or leave {name} out:\n"

@@ -1,0 +1,46 @@
+"""Sentences of findings that would be untrue for one form of a text: each form is told in words that hold for it."""
+
+from __future__ import annotations
+
+import pytest
+
+from gputop.doctor.findings.finding import Finding
+from gputop.doctor.logs.meaning.explain import explain
+from tests.doctor.logs.test_logs import scan, traceback
+
+STEPS = "".join(f"step {step} loss {4 - step / 100}\n" for step in range(30))
+
+
+def findings(text: str) -> tuple[Finding, ...]:
+    return explain([scan(text)]).findings
+
+
+def said(text: str) -> str:
+    first = findings(text)[0]
+    return "\n".join((first.title, first.cause, first.fix))
+
+
+def sizes(saved: str, own: str, name: str = "decoder.layers.3.fc1.weight") -> str:
+    return (
+        "RuntimeError: Error(s) in loading state_dict for Speech2Text:\n"
+        f"\tsize mismatch for {name}: copying a param with shape torch.Size([{saved}]) from checkpoint, "
+        f"the shape in current model is torch.Size([{own}]).\n"
+    )
+
+
+@pytest.mark.parametrize(("saved", "own"), [("0", "1024, 256"), ("0", "32000"), ("1024, 256", "0")])
+def test_a_parameter_without_elements_is_one_that_is_spread_over_the_ranks(saved: str, own: str) -> None:
+    for log in (sizes(saved, own), traceback(sizes(saved, own))):
+        first = findings(log)[0]
+        assert first.id == "shape_differs"
+        assert first.confidence == "likely"
+        assert "different sizes" not in first.cause
+        assert "strict=False" not in first.fix
+        assert ("zero_to_fp32.py" if saved == "0" else "GatheredParameters") in first.fix
+
+
+def test_other_sizes_of_a_checkpoint_are_those_of_another_model() -> None:
+    for saved, own in (("40, 64", "7, 64"), ("10", "20"), ("100", "7"), ("", "1")):
+        first = findings(sizes(saved, own))[0]
+        assert first.confidence == "certain"
+        assert "different sizes" in first.cause
