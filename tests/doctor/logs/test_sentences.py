@@ -9,6 +9,7 @@ from gputop.doctor.logs.meaning.explain import explain
 from tests.doctor.logs.test_logs import scan, traceback
 
 STEPS = "".join(f"step {step} loss {4 - step / 100}\n" for step in range(30))
+LATER = "".join(f"step {step} loss {4 - step / 100}\n" for step in range(30, 60))
 
 
 def findings(text: str) -> tuple[Finding, ...]:
@@ -44,3 +45,32 @@ def test_other_sizes_of_a_checkpoint_are_those_of_another_model() -> None:
         first = findings(sizes(saved, own))[0]
         assert first.confidence == "certain"
         assert "different sizes" in first.cause
+
+
+@pytest.mark.parametrize(
+    ("line", "title"),
+    [
+        (
+            "Accelerate launch command: error: argument --num_machines/--num-machines: invalid int value: 'two'",
+            "accelerate launch refuses --num_machines/--num-machines: invalid int value: 'two'",
+        ),
+        (
+            "Accelerate launch command: error: the following arguments are required: training_script",
+            "accelerate launch needs training_script",
+        ),
+        ("torchrun: error: unrecognized arguments: --nproc", "torchrun does not know --nproc"),
+        ("deepspeed: error: argument --num_gpus: expected one argument", "deepspeed refuses --num_gpus: expected one argument"),
+    ],
+)
+def test_a_launcher_refuses_its_own_options(line: str, title: str) -> None:
+    first = findings(f"usage: x [-h]\n{line}\n")[0]
+    assert first.title == title
+    assert "The launcher does not accept" in first.cause
+    assert title.partition(" ")[0] in first.fix
+    went_on = findings(f"{STEPS}the sweep met '{line}', and skipped it\n{LATER}")
+    assert [item.id for item in went_on if item.confidence != "possible"] == []
+
+
+def test_a_script_refuses_its_own_options() -> None:
+    first = findings("usage: torchrun_me.py [-h]\ntorchrun_me.py: error: argument --lr: expected one argument\n")[0]
+    assert "The script does not accept" in first.cause

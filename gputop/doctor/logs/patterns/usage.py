@@ -11,7 +11,47 @@ from gputop.doctor.logs.patterns.pattern import Pattern, failure, hint
 
 _HELP = "# correct the command; the script lists its options with --help"
 
+_LAUNCHERS = (
+    # accelerate/commands/launch.py, launch_command_parser: the program's name as it gives it to argparse.
+    (r"Accelerate launch command", "accelerate launch"),
+    (r"(?P<program>torchrun|deepspeed|horovodrun|lightning run model|fabric run)", "{program}"),
+)
+_OF_LAUNCHERS = (
+    (
+        "argparse_missing",
+        "error: the following arguments are required",
+        "the following arguments are required: (?P<arguments>.+)",
+        "{launcher} needs {{arguments}}",
+    ),
+    (
+        "argparse_unknown",
+        "error: unrecognized arguments",
+        "unrecognized arguments: (?P<arguments>.+)",
+        "{launcher} does not know {{arguments}}",
+    ),
+    (
+        "argparse_value",
+        "error: argument ",
+        "argument (?P<argument>[^:]+): (?P<why>.+)",
+        "{launcher} refuses {{argument}}: {{why}}",
+    ),
+)
+
 PATTERNS: tuple[Pattern, ...] = (
+    *(
+        failure(
+            name,
+            None,
+            key,
+            rf"^{expression}: error: {words}",
+            title.format(launcher=launcher),
+            "The launcher does not accept its own options, and has not started the script.",
+            f"{launcher} --help  # its options come before the script, the script's own ones after it:\n"
+            f"{launcher} --OPTION VALUE train.py ...",
+        )
+        for name, key, words, title in _OF_LAUNCHERS
+        for expression, launcher in _LAUNCHERS
+    ),
     failure(
         "argparse_missing",
         None,
