@@ -59,6 +59,11 @@ class Observation:
         return not (self.pattern.cascade or self.warned or self.went_on) and self.pattern.kind == FAILURE
 
     @property
+    def start_in_doubt(self) -> bool:
+        """Whether a warning says that the ranks may not meet: progress shows that they did, as by joining the other store."""
+        return self.warned and self.pattern is not None and self.pattern.kind == FAILURE and self.pattern.cause == "G03"
+
+    @property
     def raised_by_another(self) -> bool:
         """Whether a rank ended with this text because another rank had gone: raised, not just noted as connections close."""
         return self.pattern is not None and self.pattern.cascade and self.pattern.cause == "G04" and self._ended_it

@@ -352,5 +352,5 @@ class Reading:
         self.kept.add(observation)
         if observation.failure:
             self.tail.error()
-        if observation.failure and not observation.block:
+        if (observation.failure or observation.start_in_doubt) and not observation.block:
             self._after.follow(observation.at, observation.line, before=self._last_position())

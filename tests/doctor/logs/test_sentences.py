@@ -74,3 +74,48 @@ def test_a_launcher_refuses_its_own_options(line: str, title: str) -> None:
 def test_a_script_refuses_its_own_options() -> None:
     first = findings("usage: torchrun_me.py [-h]\ntorchrun_me.py: error: argument --lr: expected one argument\n")[0]
     assert "The script does not accept" in first.cause
+
+
+@pytest.mark.parametrize(
+    ("line", "title"),
+    [
+        (
+            "[W1121 04:26:52.1 socket.cpp:464] [c10d] The server socket has failed to bind to [::]:29612 (errno: 98 - Address "
+            "already in use).",
+            "The port for the rendezvous is taken (29612)",
+        ),
+        (
+            "RuntimeError: The server socket has failed to listen on any local network address. The server socket has failed "
+            "to bind to ?UNKNOWN?:29612 (errno: 98 - Address already in use).",
+            "The port for the rendezvous is taken (29612)",
+        ),
+        (
+            "RuntimeError: Address already in use (os error 98)",
+            "The port on which a server wants to listen is taken",
+        ),
+        (
+            "OSError: [Errno 98] error while attempting to bind on address ('0.0.0.0', 8265): address already in use",
+            "The port on which a server wants to listen is taken (8265)",
+        ),
+        (
+            "Error: listen tcp 127.0.0.1:9400: bind: address already in use",
+            "The port on which a server wants to listen is taken (9400)",
+        ),
+        ("RuntimeError: Address already in use", "The port for the rendezvous, or that of another server, is taken"),
+    ],
+)
+def test_a_port_that_is_taken_is_the_rendezvous_s_only_if_torch_says_so(line: str, title: str) -> None:
+    first = findings(f"{line}\n")[0]
+    assert (first.id, first.title) == ("G03", title)
+    assert ("torchrun" in first.fix) == ("rendezvous" in title)
+    number = title.rpartition("(")[2].removesuffix(")")
+    assert not number.isdigit() or f"sport = :{number}" in first.fix
+
+
+def test_a_second_launcher_on_a_host_joins_the_store_that_holds_the_port() -> None:
+    warning = (
+        "[W1121 04:26:52.1 socket.cpp:464] [c10d] The server socket has failed to bind to [::]:29612 "
+        "(errno: 98 - Address already in use).\n"
+    )
+    assert [item.confidence for item in findings(warning)] == ["likely"]
+    assert [item.confidence for item in findings(f"{warning}{STEPS}")] == ["possible"]

@@ -146,10 +146,49 @@ PATTERNS: tuple[Pattern, ...] = (
         "addr_in_use",
         "G03",
         "ddress already in use",
-        r"[Aa]ddress already in use",
-        "The port for the rendezvous is taken",
+        # torch/csrc/distributed/c10d/socket.cpp, since 1.11.
+        r"server socket has failed to (?:bind to|listen on) (?:\[[\da-fA-F:]{0,45}\]|[\w.?-]{1,200}):(?P<port>\d{1,5})\b"
+        r".{0,40}ddress already in use",
+        "The port for the rendezvous is taken ({port})",
         "Another job, or a process left over from an earlier job, listens on it.",
-        "ss -ltnp  # who listens\ntorchrun --standalone --nproc-per-node=gpu train.py  # takes a free port",
+        "ss -ltnp 'sport = :{port}'  # who listens\ntorchrun --standalone --nproc-per-node=gpu train.py  # takes a free port",
+        confidence="likely",
+    ),
+    *(
+        failure(
+            "addr_in_use",
+            "G03",
+            "ddress already in use",
+            expression,
+            title,
+            "Another job, or a process left over from an earlier start, listens on it.",
+            fix,
+            confidence="likely",
+        )
+        for expression, title, fix in (
+            # Python's OSError of a server that names its address (asyncio, as uvicorn and aiohttp use it), and Go's.
+            (
+                r"(?i)(?:bind on address \('[^']{0,200}', |listen (?:tcp|udp)\S{0,4} \S{0,100}?:)(?P<port>\d{1,5})\b"
+                r".{0,60}address already in use",
+                "The port on which a server wants to listen is taken ({port})",
+                "ss -ltnp 'sport = :{port}'  # who listens\n# end that process, or give the server another port",
+            ),
+            # The words of other languages' libraries: Rust's and Go's. torch never uses these.
+            (
+                r"[Aa]ddress already in use \(os error \d+\)|bind: address already in use",
+                "The port on which a server wants to listen is taken",
+                "ss -ltnp  # who listens\n# end that process, or give the server another port",
+            ),
+        )
+    ),
+    failure(
+        "addr_in_use",
+        "G03",
+        "ddress already in use",
+        r"[Aa]ddress already in use",
+        "The port for the rendezvous, or that of another server, is taken",
+        "Another job, or a process left over from an earlier job, listens on it. The traceback shows what wanted the port.",
+        "ss -ltnp  # who listens\ntorchrun --standalone --nproc-per-node=gpu train.py  # takes a free port for the rendezvous",
         confidence="likely",
     ),
     failure(
