@@ -119,3 +119,14 @@ def test_a_second_launcher_on_a_host_joins_the_store_that_holds_the_port() -> No
     )
     assert [item.confidence for item in findings(warning)] == ["likely"]
     assert [item.confidence for item in findings(f"{warning}{STEPS}")] == ["possible"]
+
+
+def test_the_job_that_slurm_s_daemon_names_is_the_one_to_ask_about() -> None:
+    log = (
+        "slurmstepd-gn07: error: Detected 3 oom-kill event(s) in StepId=771402.0. Some of your processes may have been killed by "
+        "the cgroup out-of-memory handler.\nsrun: error: gn07: task 2: Out Of Memory\n"
+    )
+    assert findings(log)[0].id == "H05"
+    assert "sacct -j 771402 " in findings(log)[0].fix
+    none = findings("slurmstepd-gn07: error: Detected 0 oom-kill event(s) in StepId=771402.0.\n")
+    assert "H05" not in [item.id for item in none]
