@@ -130,3 +130,21 @@ def test_the_job_that_slurm_s_daemon_names_is_the_one_to_ask_about() -> None:
     assert "sacct -j 771402 " in findings(log)[0].fix
     none = findings("slurmstepd-gn07: error: Detected 0 oom-kill event(s) in StepId=771402.0.\n")
     assert "H05" not in [item.id for item in none]
+
+
+GONE = "RuntimeError: DataLoader worker (pid(s) 611, 640) exited unexpectedly"
+BUS = "ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared memory (shm).\n"
+
+
+def test_workers_that_are_gone_are_counted() -> None:
+    first = findings(traceback(GONE))[0]
+    assert (first.id, first.title) == ("H05", "DataLoader workers 611, 640 exited unexpectedly")
+    assert first.cause.startswith("They were killed")
+    assert findings(traceback(GONE.replace("611, ", "")))[0].title == "DataLoader worker 640 exited unexpectedly"
+
+
+def test_a_bus_error_beside_them_says_why_workers_are_gone() -> None:
+    for log in (traceback(GONE) + BUS, BUS + traceback(GONE), traceback(GONE, "[rank1]: ") + BUS):
+        assert [item.id for item in findings(log)] == ["D08"]
+    far = traceback(GONE) + "".join(f"waiting for node {number}\n" for number in range(400)) + BUS
+    assert findings(far)[0].id == "H05"

@@ -26,6 +26,7 @@ from gputop.doctor.logs.meaning.first_failure import (
     not_after_a_telling_one,
     not_before_hardware,
     not_cancelled_for,
+    not_of_a_bus_error,
     reason_of,
     without_stops,
 )
@@ -78,7 +79,7 @@ def explain(scans: Sequence[LogScan], run: str | None = None, failed: bool = Fal
     consequences = tuple(item for item in seen if item.pattern is not None and item.pattern.cascade)
     failures = not_after_a_peer([item for item in seen if item.failure], consequences)
     failures = not_after_a_telling_one(not_cancelled_for(failures, consequences))
-    failures = fatal(not_before_hardware(failures), passed)
+    failures = fatal(not_before_hardware(not_of_a_bus_error(failures)), passed)
     if any(item.pattern is not None and item.pattern.id in (*TIMEOUTS, *PEER_LEFT) for item in consequences):
         failures = [item for item in failures if item.pattern is None or item.pattern.id not in _ABORTS]
     root = first_failure(failures, launcher, scans)

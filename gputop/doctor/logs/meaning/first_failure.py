@@ -45,6 +45,8 @@ _BUILD = re.compile(
 """Reports that a compiler or linker failed; its own words came before."""
 REASON_WITHIN = 400
 """The lines of a build between what failed in it and what reports that."""
+WORKER_WITHIN = 200
+"""The lines between what a DataLoader's worker says of its end and what the loader says of it: tracebacks of other ranks."""
 _ABORT = frozenset({"cpp_terminate"})
 _OF_HARDWARE = frozenset({"gpu_lost", "xid"})
 """What the driver says of a GPU; the process that used it may only have seen an unknown error before."""
@@ -131,6 +133,19 @@ def not_after_a_peer(failures: list[Observation], consequences: Sequence[Observa
     """Leave out that a node lost the rendezvous after a process of another one had closed its connections: that one ended."""
     left = {item.file: item.at for item in reversed(consequences) if _is_one_of(item, PEER_LEFT)}
     return [item for item in failures if not _is_one_of(item, _LOST_RENDEZVOUS) or left.get(item.file, item.at) >= item.at]
+
+
+def not_of_a_bus_error(failures: list[Observation]) -> list[Observation]:
+    """Leave out that workers are gone, if one of them says next to it that shared memory was too small for it."""
+    buses = [item for item in failures if _is_one_of(item, frozenset({"worker_bus"}))]
+    return [
+        item
+        for item in failures
+        if not (
+            _is_one_of(item, frozenset({"worker_killed"}))
+            and any(bus.file == item.file and abs(bus.at - item.at) <= WORKER_WITHIN for bus in buses)
+        )
+    ]
 
 
 def not_before_hardware(failures: list[Observation]) -> list[Observation]:

@@ -164,17 +164,20 @@ PATTERNS: tuple[Pattern, ...] = (
         "DataLoader(..., num_workers=0)  # the error then occurs in the main process: python -X faulthandler train.py\n"
         'DataLoader(..., multiprocessing_context="spawn")  # if a library does not survive a fork',
     ),
-    failure(
-        "worker_killed",
-        "H05",
-        "exited unexpectedly",
-        r"DataLoader worker \(pid(?:\(s\))? (?P<pid>[\d, ]+)\) exited unexpectedly",
-        "DataLoader worker {pid} exited unexpectedly",
-        "It was killed (usually for lack of memory), or native code in the dataset crashed.",
-        "sudo dmesg --ctime | grep -i -E 'killed process|oom' | tail\n"
-        "DataLoader(..., num_workers=0)  # shows the error itself if it is not memory",
-        confidence="likely",
-        refuted_by="dmesg and the cgroup record no out-of-memory kill at that time.",
+    *(
+        failure(
+            "worker_killed",
+            "H05",
+            "exited unexpectedly",
+            rf"DataLoader worker \(pid(?:\(s\))? (?P<pid>{pids})\) exited unexpectedly",
+            f"DataLoader {who} {{pid}} exited unexpectedly",
+            f"{cause} killed (usually for lack of memory), or native code in the dataset crashed.",
+            "sudo dmesg --ctime | grep -i -E 'killed process|oom' | tail\n"
+            "DataLoader(..., num_workers=0)  # shows the error itself if it is not memory",
+            confidence="likely",
+            refuted_by="dmesg and the cgroup record no out-of-memory kill at that time.",
+        )
+        for pids, who, cause in ((r"\d+", "worker", "It was"), (r"\d+, ?[\d, ]+", "workers", "They were"))
     ),
     failure(
         "worker_timeout",
