@@ -148,3 +148,11 @@ def test_a_bus_error_beside_them_says_why_workers_are_gone() -> None:
         assert [item.id for item in findings(log)] == ["D08"]
     far = traceback(GONE) + "".join(f"waiting for node {number}\n" for number in range(400)) + BUS
     assert findings(far)[0].id == "H05"
+
+
+def test_ranks_on_one_gpu_are_told_where_horovod_keeps_the_local_rank() -> None:
+    log = (
+        "[1,3]<stderr>:n4:91:99 [0] init.cc:525 NCCL WARN Duplicate GPU detected : rank 3 and rank 1 both on CUDA device 4000\n"
+    )
+    assert findings(log)[0].id == "A07"
+    assert "hvd.local_rank()" in findings(log)[0].fix

@@ -16,6 +16,11 @@ _INTERFACE = (
     "ip -brief address  # the interface of the network that all hosts share, on each host\n"
     "NCCL_SOCKET_IFNAME=eth0 torchrun ...  # that one; ^docker0,lo leaves some out"
 )
+_OWN_GPU = (
+    'local_rank = int(os.environ["LOCAL_RANK"])  # of torchrun; mpirun: OMPI_COMM_WORLD_LOCAL_RANK, Horovod: hvd.local_rank()\n'
+    "torch.cuda.set_device(local_rank)  # before any CUDA call\n"
+    'dist.init_process_group("nccl", device_id=torch.device("cuda", local_rank))  # not with Horovod'
+)
 _FULL: tuple[tuple[str, str, Confidence], ...] = (
     ("NCCL WARN Cuda failure", r"NCCL WARN Cuda failure (?:2 )?'out of memory'", "certain"),
     # src/include/alloc.h, since 2.19: ncclCudaMalloc, ncclCudaCalloc and their asynchronous forms say only what they wanted.
@@ -167,8 +172,7 @@ PATTERNS: tuple[Pattern, ...] = (
         r"Duplicate GPU detected\s*: rank (?P<rank>\d+) and rank (?P<other>\d+) both on CUDA device (?P<device>\w+)",
         "Ranks {rank} and {other} are on the same GPU (bus id {device})",
         "The ranks did not choose their GPUs: torch.cuda.set_device is missing, or gets the same number on every rank.",
-        'local_rank = int(os.environ["LOCAL_RANK"])\ntorch.cuda.set_device(local_rank)  # before any CUDA call\n'
-        'dist.init_process_group("nccl", device_id=torch.device("cuda", local_rank))',
+        _OWN_GPU,
     ),
     failure(
         "nccl_dup_gpu",
@@ -177,8 +181,7 @@ PATTERNS: tuple[Pattern, ...] = (
         r"Multiple Ranks are using the same GPU",
         "Several ranks are on the same GPU",
         "The ranks did not choose their GPUs: torch.cuda.set_device is missing, or gets the same number on every rank.",
-        'local_rank = int(os.environ["LOCAL_RANK"])\ntorch.cuda.set_device(local_rank)  # before any CUDA call\n'
-        'dist.init_process_group("nccl", device_id=torch.device("cuda", local_rank))',
+        _OWN_GPU,
     ),
     hint(
         "barrier_guess",
