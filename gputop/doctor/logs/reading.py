@@ -341,6 +341,7 @@ class Reading:
                 at=block.exception_at,
                 went_on=self.blocks.is_warned(key),
                 quoted_by=self.blocks.quoted_by(key, block),
+                in_library=block.where is None and block.fallback is not None,
             )
         )
 

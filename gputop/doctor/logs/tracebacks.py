@@ -31,6 +31,10 @@ _NOTEBOOK = re.compile(
 """A frame as IPython writes it, of a file or a cell."""
 _EXCEPTION = re.compile(r"^\s{0,2}(?P<type>[A-Za-z_](?:[\w.]|<locals>)*)(?::\s?(?P<message>.*))?$")
 _EXCEPTION_NAME = re.compile(r"(?:Error|Exception|Interrupt|Exit|Warning|Timeout|Failure|Unreachable|NotFound|Stop\w{0,40})$")
+_OF_A_SHELL = re.compile(  # directly after the exception
+    r"/[\w./+@-]{0,200}\s*$|(?:\(\w{1,40}\) )?(?:\[?[\w.-]{1,60}@[^$#]{1,100}[$#]|\$) "
+)
+"""What the shell prints next: a path alone, as pwd prints it, or its prompt. A message announces a path of its own."""
 _LIBRARY = re.compile(r"site-packages|dist-packages|/lib/python\d|<frozen|<string>")
 _STOPPED = ("KeyboardInterrupt", "SignalException", "SystemExit", "GeneratorExit", "BdbQuit")
 
@@ -149,6 +153,8 @@ class Traceback:
         if not text.strip():
             return True
         goes_on = self.message_lines <= MESSAGE_LINES and not starts_anew(text) and (chained or not is_progress(text))
+        announced = (self.exception or "").rstrip().endswith((":", ",", "\\"))
+        goes_on = goes_on and not (self.message_lines == 1 and not announced and _OF_A_SHELL.match(text))
         if goes_on and sum(map(len, self.message)) < MESSAGE_CHARS:
             self.message.append(text.strip())
         self.own_words = self.own_words or says_went_on(text)

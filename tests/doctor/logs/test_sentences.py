@@ -123,8 +123,8 @@ def test_a_second_launcher_on_a_host_joins_the_store_that_holds_the_port() -> No
 
 def test_the_job_that_slurm_s_daemon_names_is_the_one_to_ask_about() -> None:
     log = (
-        "slurmstepd-gn07: error: Detected 3 oom-kill event(s) in StepId=771402.0. Some of your processes may have been killed by "
-        "the cgroup out-of-memory handler.\nsrun: error: gn07: task 2: Out Of Memory\n"
+        "slurmstepd-gn07: error: Detected 3 oom-kill event(s) in StepId=771402.0. Some of your processes may have been killed "
+        "by the cgroup out-of-memory handler.\nsrun: error: gn07: task 2: Out Of Memory\n"
     )
     assert findings(log)[0].id == "H05"
     assert "sacct -j 771402 " in findings(log)[0].fix
@@ -156,3 +156,40 @@ def test_ranks_on_one_gpu_are_told_where_horovod_keeps_the_local_rank() -> None:
     )
     assert findings(log)[0].id == "A07"
     assert "hvd.local_rank()" in findings(log)[0].fix
+
+
+LIBRARY = '  File "/opt/lib/python3.11/subprocess.py", line 413, in check_call\n    raise CalledProcessError(retcode, cmd)\n'
+OWN = '  File "/home/lin/prepare.py", line 12, in main\n    load()\n'
+BEGIN = "Traceback (most recent call last):\n"
+
+
+@pytest.mark.parametrize(
+    ("log", "fix"),
+    [
+        (f"{BEGIN}{OWN}{LIBRARY}ValueError: the shard has no samples\n", "# read prepare.py:12 (main); the traceback is above"),
+        (f"{BEGIN}{LIBRARY}ValueError: the shard has no samples\n", "all of its lines are those of libraries"),
+        ("ValueError: the shard has no samples\n", "and the lines before it"),
+    ],
+)
+def test_a_traceback_is_named_only_if_there_is_one(log: str, fix: str) -> None:
+    first = findings(log)[0]
+    assert first.id == "exception"
+    assert fix in first.fix
+    assert ("traceback" in first.fix) == ("Traceback" in log)
+
+
+@pytest.mark.parametrize("line", ["/scratch/lin/runs", "lin@n3:~$ nvidia-smi", "[INFO]: job ended"])
+def test_what_the_shell_prints_next_is_no_part_of_the_message(line: str) -> None:
+    assert findings(f"{BEGIN}{OWN}KeyError: 'speaker'\n{line}\n")[0].cause == "KeyError: 'speaker'."
+
+
+def test_a_path_that_a_message_announces_is_part_of_it() -> None:
+    log = f"{BEGIN}{OWN}LookupError: none of these holds the weights:\n/scratch/lin/a\n"
+    assert findings(log)[0].cause.endswith("weights: /scratch/lin/a.")
+
+
+def test_a_long_message_is_cut_between_words() -> None:
+    words = " ".join(f"reason{number}" for number in range(90))
+    cause = findings(f"{BEGIN}{OWN}RuntimeError: {words}\n")[0].cause
+    assert cause.endswith(" …")
+    assert cause.split()[-2] in words.split()

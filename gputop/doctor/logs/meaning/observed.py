@@ -107,16 +107,33 @@ def _exception(seen: Observation, facts: tuple[Fact, ...]) -> Finding:
         confidence=_sure(seen, "certain"),
         title=f"{who} {'after' if survived else 'with'} {name.rpartition('.')[2]}{where}",
         evidence=facts,
-        cause=f"{said.rstrip('.')}.{raised}" if message or seen.message else f"{name}.{raised}",
-        fix=printable(f"# read {seen.where or 'the traceback'}; the traceback is above {place(seen)}"),
+        cause=f"{_ended(said)}{raised}" if message or seen.message else f"{name}.{raised}",
+        fix=printable(_to_read(seen)),
         refuted_by="The script continues after it, or ends with exit code 0: then it was caught.",
     )
 
 
+def _to_read(seen: Observation) -> str:
+    """Return where to read about an exception: at the script's own line if its traceback has one, else around the exception."""
+    if not seen.block or seen.where is None:
+        return f"# read {place(seen)} and the lines before it"
+    if seen.in_library:
+        return f"# read the traceback above {place(seen)}: all of its lines are those of libraries"
+    return f"# read {seen.where}; the traceback is above {place(seen)}"
+
+
+def _ended(text: str) -> str:
+    return text if text.endswith("…") else f"{text.rstrip('.')}."
+
+
 def short(text: str | None) -> str:
-    """Return a line in one piece, cut to ``QUOTE_CHARS``."""
+    """Return a line in one piece, cut to ``QUOTE_CHARS``, if possible between words."""
     flat = " ".join((text or "").split())
-    return flat if len(flat) <= QUOTE_CHARS else f"{flat[: QUOTE_CHARS - 1]}…"
+    if len(flat) <= QUOTE_CHARS:
+        return flat
+    cut = flat[: QUOTE_CHARS - 1]
+    whole = cut.rpartition(" ")[0]
+    return f"{whole} …" if len(whole) > QUOTE_CHARS // 2 else f"{cut}…"
 
 
 def _sentence(text: str) -> str:

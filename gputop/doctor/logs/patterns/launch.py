@@ -271,7 +271,8 @@ PATTERNS: tuple[Pattern, ...] = (
             (
                 ": error: Detected ",
                 # With the node's name since 20.11.
-                r"slurmstepd(?:-[\w.-]{1,100})?: error: Detected (?P<kills>[1-9]\d*) oom[-_]kill events?(?:\(s\))? in (?:StepId=|step )"
+                r"slurmstepd(?:-[\w.-]{1,100})?: error: Detected (?P<kills>[1-9]\d*) oom[-_]kill events?(?:\(s\))? in "
+                r"(?:StepId=|step )"
                 r"(?P<step>(?P<job>\d{1,20})[.\w+]{0,40}\w)",
                 {"what": "processes were"},
             ),
