@@ -216,6 +216,9 @@ MATCHING: tuple[tuple[str, str, dict[str, str]], ...] = (
         "RuntimeError: DataLoader worker (pid 7805) is killed by signal: Segmentation fault. ",
         {"pid": "7805", "signal": "Segmentation fault"},
     ),
+    # torch/lib/THC until 1.5; thrust/system/cuda/detail/bulk/detail/cuda_launcher of CUDA 8 and 9.
+    ("oom", "RuntimeError: cuda runtime error (2) : out of memory at /tmp/build/aten/src/THC/generic/THCStorage.cu:58", {}),
+    ("oom", "RuntimeError: after cudaLaunch in triple_chevron_launcher::launch(): out of memory", {}),
     ("worker_killed", "RuntimeError: DataLoader worker (pid(s) 7805) exited unexpectedly", {"pid": "7805"}),
     ("fd_limit", "OSError: [Errno 24] Too many open files", {}),
     ("fd_limit", "RuntimeError: received 0 items of ancdata", {}),

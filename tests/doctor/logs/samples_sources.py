@@ -6,6 +6,15 @@ Each is written from the source that its pattern's module names, with made-up va
 from __future__ import annotations
 
 SOURCES: tuple[tuple[str, str, dict[str, str]], ...] = (
+    # TensorFlow's nccl_manager, Horovod's nccl_operations.cc, torch 1.4.
+    ("nccl_sys", "  (0) Internal:  NCCL: unhandled system error. Set NCCL_DEBUG=WARN for detail.", {}),
+    ("nccl_sys", "horovod.common.exceptions.HorovodInternalError: ncclCommInitRank failed: unhandled system error", {}),
+    (
+        "nccl_sys",
+        "RuntimeError: NCCL error in: /tmp/build/torch/lib/c10d/ProcessGroupNCCL.cpp:410, unhandled system error, "
+        "NCCL version 2.4.8",
+        {},
+    ),
     # torch/nn/modules/module.py (_IncompatibleKeys), which a script prints; since 1.0.
     (
         "not_loaded",
@@ -605,6 +614,8 @@ SOURCES: tuple[tuple[str, str, dict[str, str]], ...] = (
     ("vllm_engine", "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}", {}),
 )
 NO_SOURCES: tuple[str, ...] = (
+    "the simulated cuda runtime error (2) of the test is reported as out of memory tolerance",
+    "NCCL: unhandled system errors are retried 3 times",
     "skipped: the request did not match any variant of untagged enum MessageContent",
     "epoch 3: error: 0.31",
     "model.weight must be 2-D or 3-D",

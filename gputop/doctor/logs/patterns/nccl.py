@@ -284,6 +284,20 @@ PATTERNS: tuple[Pattern, ...] = (
         vague=True,
     ),
     failure(
+        "nccl_sys",
+        "G05",
+        "unhandled system error",
+        # TensorFlow, Horovod, and torch until 1.7; later versions of torch also print ncclSystemError.
+        r"\bNCCL: unhandled system error\b|\bnccl\w{1,40} failed: unhandled system error\b"
+        r"|\bNCCL error in: .{0,300}\bunhandled system error\b",
+        "A system call failed inside NCCL",
+        "Shared memory, locked memory, sockets or the network interface. NCCL says which only if NCCL_DEBUG is set.",
+        "NCCL_DEBUG=WARN python train.py  # or with the launcher: prints the call that fails\n"
+        "docker run --shm-size=8g --ulimit memlock=-1 ...",
+        confidence="likely",
+        vague=True,
+    ),
+    failure(
         "nvls",
         None,
         "NVLink SHARP (NVLS)",

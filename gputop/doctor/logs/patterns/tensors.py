@@ -157,7 +157,9 @@ PATTERNS: tuple[Pattern, ...] = (
         "H02",
         "out of memory",
         r"(?:CUDA|HIP|XPU|[Cc]uda) (?:error: )?out of memory|cudaErrorMemoryAllocation|"
-        r"CUBLAS_STATUS_ALLOC_FAILED: out of memory",
+        r"CUBLAS_STATUS_ALLOC_FAILED: out of memory|"
+        # THC until torch 1.5, and Thrust's launchers.
+        r"cuda runtime error \(2\) ?: out of memory|\bafter cudaLaunch\b.{0,100}: out of memory",
         "A GPU is full",
         "An allocation on the GPU failed.",
         "# smaller batch with accumulation, activation checkpointing, bf16, or FSDP\nnvidia-smi  # who else uses it",
