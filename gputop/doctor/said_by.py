@@ -69,6 +69,8 @@ _WHO: Mapping[str, str] = {
     "the training script": "nan_loss",
     "Megatron-LM, DeepSpeed and other parallel trainers": "world_not_divisible",
     "Horovod": "horovod_stall",
+    "TensorRT-LLM": "engine_ranks",
+    "PaddlePaddle": "paddle_exit",
     "vLLM 0.2 to 0.11": ("vllm_bfloat16 vllm_context vllm_engine vllm_heads vllm_length vllm_memory_taken vllm_no_cache"),
     "TensorFlow": "tf_cudnn_version",
     "JAX, and what else uses XLA": "oom_xla",
@@ -86,7 +88,7 @@ _WHO: Mapping[str, str] = {
     "Hydra, with OmegaConf": "hydra_call hydra_choice hydra_mandatory hydra_override hydra_target",
     "click": "click_usage",
     "conda": "conda_activate",
-    "Ray 1.9 to 2.40": "ray_resources",
+    "Ray 1.9 to 2.40": "ray_resources ray_worker_died",
     # Python, its C libraries, compilers, shells
     "Python": (
         "argparse_missing argparse_unknown argparse_value argument_unknown checkpoint_empty fork_memory import_name"

@@ -15,6 +15,46 @@ SOURCES: tuple[tuple[str, str, dict[str, str]], ...] = (
         "NCCL version 2.4.8",
         {},
     ),
+    # cpp/tensorrt_llm/runtime/worldConfig.cpp.
+    (
+        "engine_ranks",
+        "RuntimeError: [TensorRT-LLM][ERROR] Assertion failed: mpiSize == tp * pp "
+        "(/src/cpp/tensorrt_llm/runtime/worldConfig.cpp:91)",
+        {},
+    ),
+    (
+        "engine_ranks",
+        "RuntimeError: [TensorRT-LLM][ERROR] Assertion failed: MPI size 1 != TP size 4 * PP size 2 (/src/worldConfig.cpp:80)",
+        {"world": "1", "tp": "4", "pp": "2"},
+    ),
+    # deepspeed/launcher/runner.py, with and without a port.
+    (
+        "ssh_failed",
+        "subprocess.CalledProcessError: Command 'ssh -o PasswordAuthentication=no node-b hostname' returned non-zero exit "
+        "status 255.",
+        {"host": "node-b"},
+    ),
+    (
+        "ssh_failed",
+        "subprocess.CalledProcessError: Command 'ssh -o PasswordAuthentication=no -p 2222 10.1.0.7 hostname' returned non-zero "
+        "exit status 255.",
+        {"host": "10.1.0.7"},
+    ),
+    # python/paddle/distributed/launch/controllers/controller.py and job/container.py.
+    ("paddle_exit", "LAUNCH ERROR 2023-03-04 10:11:12,131 Container failed !!!", {}),
+    (
+        "paddle_exit",
+        "Container rank 2 status failed cmd ['/opt/bin/python3', '-u', 'train.py', '--amp'] code 1 log logs/workerlog.2 ",
+        {"number": "2", "code": "1", "file": "logs/workerlog.2"},
+    ),
+    # src/ray/gcs/gcs_server/gcs_actor_manager.cc.
+    (
+        "ray_worker_died",
+        "The actor is dead because its worker process has died. Worker exit type: SYSTEM_ERROR Worker exit detail: Worker "
+        "unexpectedly exits with a connection error code 2. End of file.",
+        {"how": "SYSTEM_ERROR"},
+    ),
+    ("signal_crash", "job.sh: line 41: 71311 Bus error               python train.py --amp", {"why": "Bus error"}),
     # torch/nn/modules/module.py (_IncompatibleKeys), which a script prints; since 1.0.
     (
         "not_loaded",
@@ -616,6 +656,11 @@ SOURCES: tuple[tuple[str, str, dict[str, str]], ...] = (
 NO_SOURCES: tuple[str, ...] = (
     "the simulated cuda runtime error (2) of the test is reported as out of memory tolerance",
     "NCCL: unhandled system errors are retried 3 times",
+    "MPI size 8 = TP size 4 * PP size 2",
+    "Container rank 2 status running cmd ['/opt/bin/python3', '-u', 'train.py'] code None log logs/workerlog.2",
+    "The actor is dead because its worker process has died. Worker exit type: INTENDED_USER_EXIT Worker exit detail: Worker "
+    "exits by an user request. exit_actor() is called.",
+    "job.sh: line 41: bus errors are counted by the monitor",
     "skipped: the request did not match any variant of untagged enum MessageContent",
     "epoch 3: error: 0.31",
     "model.weight must be 2-D or 3-D",

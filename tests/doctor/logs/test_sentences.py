@@ -193,3 +193,44 @@ def test_a_long_message_is_cut_between_words() -> None:
     cause = findings(f"{BEGIN}{OWN}RuntimeError: {words}\n")[0].cause
     assert cause.endswith(" …")
     assert cause.split()[-2] in words.split()
+
+
+CALLED = "subprocess.CalledProcessError: Command '{}' returned non-zero exit status {}.\n"
+
+
+def test_ssh_that_fails_is_a_host_that_is_not_reached() -> None:
+    first = findings(f"{BEGIN}{LIBRARY}{CALLED.format('ssh -o PasswordAuthentication=no gpu-b2 hostname', 255)}")[0]
+    assert (first.id, first.confidence) == ("G03", "likely")
+    assert "ssh gpu-b2 hostname" in first.fix
+    for command, code in (("ssh gpu-b2 nvidia-smi", 1), ("rsync -a x gpu-b2:", 255), ("python train.py", 255)):
+        other = findings(f"{BEGIN}{LIBRARY}{CALLED.format(command, code)}")[0]
+        assert other.id == "exception"
+
+
+PADDLE = (
+    "LAUNCH INFO 2024-05-06 07:08:09,100 Pod failed\nLAUNCH ERROR 2024-05-06 07:08:09,101 Container failed !!!\n"
+    "Container rank 3 status failed cmd ['/usr/bin/python3', '-u', 'tools/train.py'] code 1 log logs/workerlog.3\n"
+)
+
+
+def test_paddle_s_launcher_names_the_log_of_the_rank() -> None:
+    first = findings(STEPS + PADDLE)[0]
+    assert (first.id, first.title) == ("G04", "Rank 3 of Paddle's launcher ended with exit code 1")
+    assert "logs/workerlog.3" in first.fix
+    assert findings(PADDLE + traceback("KeyError: 'speaker'"))[0].id == "exception", "the launcher shows the rank's log"
+
+
+RAY = (
+    "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.\n\tclass_name: Trainer\n"
+    "\tpid: 4711\nThe actor is dead because its worker process has died. Worker exit type: SYSTEM_ERROR Worker exit detail: "
+    "Worker unexpectedly exits with a connection error code 2. End of file.\n"
+)
+
+
+def test_a_worker_of_ray_that_died_left_its_words_elsewhere() -> None:
+    first = findings(STEPS + traceback(RAY))[0]
+    assert (first.id, first.title) == ("G04", "A worker of Ray died (SYSTEM_ERROR)")
+    assert "/tmp/ray/session_latest/logs" in first.fix
+    assert findings(traceback("MemoryError: no room") + traceback(RAY))[0].id == "exception"
+    went_on = findings(f"{STEPS}{traceback(RAY)}restarting the worker, going on without it\n{LATER}")
+    assert {item.confidence for item in went_on} == {"possible"}

@@ -41,6 +41,10 @@ _ABORTS = ("cpp_terminate", "stopped")
 """How a process ends when its watchdog gives up or a peer has left, and how the launcher then ends the others."""
 
 
+_TELL_WHERE = ("paddle_exit", "ray_worker_died")
+"""Consequences whose own fix says where the words of the rank are."""
+
+
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """The explanation of logs: ``findings`` holds the root first, then remarks. ``root`` is None if no run failed in them."""
@@ -102,7 +106,7 @@ def explain(scans: Sequence[LogScan], run: str | None = None, failed: bool = Fal
         findings.append(replace(last, evidence=(*last.evidence, *_launcher_facts(launcher))))
     elif root is None and launcher is not None and launcher.exit_code is not None:
         findings.append(_without_text(launcher, consequences, scans))
-    elif root is None and consequences:
+    elif root is None and any(not item.went_on for item in consequences):
         findings.append(_consequence_alone(consequences, scans, launcher))
     ended = bool(findings)
     if waits is not None:
@@ -270,12 +274,16 @@ def _consequence_alone(consequences: Sequence[Observation], scans: Sequence[LogS
     stuck = timed_out(consequences, scans)
     if stuck is not None:
         return stuck
-    first = consequences[0]
+    # A launcher's line that names the log of the rank says more than the others.
+    first = next((item for item in consequences if "file" in item.groups), consequences[0])
     base = finding_of(first)
+    told = first.pattern is not None and first.pattern.id in _TELL_WHERE
     return replace(
         base,
         confidence="possible",
         evidence=(*base.evidence, *_launcher_facts(launcher)),
         cause=f"{base.cause} These logs have only what followed.",
-        fix="# read the log of the rank that failed first: torchrun --log-dir logs --tee 3 ... keeps one for each rank",
+        fix=base.fix
+        if told
+        else "# read the log of the rank that failed first: torchrun --log-dir logs --tee 3 ... keeps one for each rank",
     )

@@ -129,6 +129,8 @@ REFUTED_BY = {
     "hydra_mandatory": "The value is set where the script reads it, and the script continues.",
     "hydra_override": "The script continues after this line.",
     "library_missing": "The import works in a fresh Python on the same host: the script tried it and continued without it.",
+    "paddle_exit": "All ranks ended with 0.",
+    "ray_worker_died": "Somebody stopped Ray on purpose, or the worker was started again and the run continues.",
     "mpi_exit": "All ranks ended with 0.",
     "python_fatal": "The process continues: faulthandler.dump_traceback was called on purpose.",
     "quota": "quota shows free space on the file system that is written to.",

@@ -270,7 +270,7 @@ PATTERNS: tuple[Pattern, ...] = (
         for key, expression, groups in (
             (
                 ": error: Detected ",
-                # With the node's name since 20.11.
+                # Newer versions add the node's name.
                 r"slurmstepd(?:-[\w.-]{1,100})?: error: Detected (?P<kills>[1-9]\d*) oom[-_]kill events?(?:\(s\))? in "
                 r"(?:StepId=|step )"
                 r"(?P<step>(?P<job>\d{1,20})[.\w+]{0,40}\w)",
@@ -293,6 +293,21 @@ PATTERNS: tuple[Pattern, ...] = (
         "changed, a key that is not accepted, or a host that does not answer.",
         "ssh {host} hostname  # must work without a question, from the host that launches\n"
         "ssh-keygen -R {host}  # if it was reinstalled: then accept its new host key",
+        confidence="likely",
+        refuted_by="ssh {host} hostname works from the host that launches, without a question.",
+    ),
+    failure(
+        "ssh_failed",
+        "G03",
+        "returned non-zero exit status 255",
+        # deepspeed/launcher/runner.py tries each host, without ssh's own words. ssh itself fails with 255 (ssh(1)).
+        r"CalledProcessError: Command 'ssh (?:-[op] \S{1,100} |-\w{1,4} ){0,8}(?P<host>[\w.@-]{1,200}) [^']{1,200}' "
+        r"returned non-zero exit status 255",
+        "The launcher could not log in to {host} over ssh",
+        "Nothing was started. A host key that is not known, a key that is not accepted, a wrong name or port, or a host that "
+        "does not answer.",
+        "ssh {host} hostname  # must work without a question, from the host that launches: it says what is missing\n"
+        "ssh-copy-id {host}  # if it asks for a password",
         confidence="likely",
         refuted_by="ssh {host} hostname works from the host that launches, without a question.",
     ),

@@ -296,6 +296,33 @@ PATTERNS: tuple[Pattern, ...] = (
         "# change the number of ranks, or --tensor-model-parallel-size, --pipeline-model-parallel-size, ...",
         refuted_by="The launcher started a different number of ranks from the one that was asked for.",
     ),
+    *(
+        failure(
+            "engine_ranks",
+            None,
+            key,
+            expression,
+            title,
+            "An engine is built for tensor parallelism × pipeline parallelism (× context parallelism) ranks, and runs with "
+            "exactly that many MPI processes. A script that is started without mpirun is one.",
+            "grep -E 'tp_size|pp_size|cp_size|world_size' ENGINE_DIR/config.json  # their product is the number of ranks\n"
+            "mpirun -n RANKS python run.py ...",
+            refuted_by="mpirun starts as many processes as tp_size × pp_size × cp_size of the engine says.",
+        )
+        # cpp/tensorrt_llm/runtime/worldConfig.cpp: newer versions print the numbers.
+        for key, expression, title in (
+            (
+                "MPI size ",
+                r"\bMPI size (?P<world>\d+) != TP size (?P<tp>\d+) \* PP size (?P<pp>\d+)",
+                "TensorRT-LLM got {world} ranks, and the engine needs tensor parallelism {tp} × pipeline parallelism {pp}",
+            ),
+            (
+                "mpiSize == tp",
+                r"Assertion failed: mpiSize == tp \* pp",
+                "TensorRT-LLM got another number of ranks than the engine needs",
+            ),
+        )
+    ),
     cascade(
         "gloo_peer",
         "G04",

@@ -289,6 +289,39 @@ PATTERNS: tuple[Pattern, ...] = (
         _AFTER,
         "mpirun --tag-output ...  # names the rank that printed each line",
     ),
+    *(
+        cascade(
+            "paddle_exit",
+            "G04",
+            key,
+            expression,
+            title,
+            _AFTER,
+            "# read {file}, which has what the rank printed",
+        )
+        # python/paddle/distributed/launch/controllers: the container's line follows, then the end of its log.
+        for key, expression, title in (
+            (
+                "Container rank ",
+                r"Container rank (?P<number>\d+) status failed cmd .{0,3000}? code (?P<code>-?\d+) log (?P<file>\S+)",
+                "Rank {number} of Paddle's launcher ended with exit code {code}",
+            ),
+            ("Container failed !!!", r"LAUNCH ERROR .{1,60}Container failed !!!", "A rank of Paddle's launcher failed"),
+        )
+    ),
+    cascade(
+        "ray_worker_died",
+        "G04",
+        "its worker process has died",
+        # src/ray/gcs/gcs_server/gcs_actor_manager.cc: part of the message of ActorDiedError.
+        r"The actor is dead because its worker process has died\. Worker exit type: "
+        r"(?P<how>SYSTEM_ERROR|UNEXPECTED_SYSTEM_EXIT)",
+        "A worker of Ray died ({how})",
+        "Its process ended without an exception: it was killed, for which memory is the usual reason, or native code crashed. "
+        "Ray only sees that the connection closed.",
+        "ls -t /tmp/ray/session_latest/logs/*.err | head  # on the worker's host: its last words\n"
+        "sudo dmesg --ctime | grep -i -E 'killed process|oom|segfault' | tail",
+    ),
     cascade(
         "deepspeed_exit",
         "G04",
@@ -349,7 +382,8 @@ PATTERNS: tuple[Pattern, ...] = (
             "signal_crash",
             None,
             key,
-            rf"^(?P<why>{why})\s*$",
+            # Of its own, or behind the script and the line, as bash reports it.
+            rf"(?:^|: line \d{{1,6}}: +\d{{1,9}} )(?P<why>{why})(?:\s*$|\s{{2,60}}\S)",
             "A process crashed in native code: {why}",
             "A C or CUDA extension crashed. A full /dev/shm can also cause a bus error, and a program built for another "
             "processor an illegal instruction.",
