@@ -6,6 +6,7 @@ says what it was. At most a few lines follow, and none of them says that the scr
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -23,6 +24,11 @@ KEPT = 8
 TITLE_CHARS = 100
 """How many characters of the line a title shows."""
 FINDING_ID = "last_words"
+_OF_A_SHELL = re.compile(
+    r"(?P<script>[^/\s]{1,80}): line (?P<line>\d{1,6}): +\d{1,9} (?P<how>(?P<signal>Aborted|Hangup)(?:\s+\(core dumped\))?)"
+)
+"""How bash reports that a signal ended a command of a script (print_pipeline in jobs.c)."""
+_CODES = {"Aborted": 134, "Hangup": 129}
 _ENDS_WITH, _CUT = "The log ends with: ", "The log ends within a traceback"
 _FOLLOWING: dict[Kind, int] = {"exception": 3, "cut": 0, "error": 1, "refusal": 3, "end": 3, "trouble": 0}
 """How many of the script's own lines may follow, such as a hint or a closing message. Most logged errors are handled."""
@@ -105,17 +111,21 @@ def finding_of(word: Word, short: str, place: str) -> Finding:
     """Return the finding for a log that ends with this line; ``short`` is the line as shown."""
     text = short if len(short) <= TITLE_CHARS else f"{short[: TITLE_CHARS - 1]}…"
     if word.kind == "end":
+        shell = _OF_A_SHELL.search(word.seen.line)
+        if shell is not None and len(short) > TITLE_CHARS:  # the path or the command would hide how it ended
+            text = f"{shell['script']}: line {shell['line']}: {' '.join(shell['how'].split())}"
         title, cause = f"{_ENDS_WITH}{text}", "It shows how the process ended, and nothing before it shows why."
-        code = exit_code_in(word.seen.line)
+        code = exit_code_in(word.seen.line) or (_CODES[shell["signal"]] if shell is not None else None)
         meaning = exits.meaning_of(code) if code is not None else None
         if meaning is not None:
+            by = f"Exit code {code}" if shell is None else shell["signal"]
             return Finding(
                 id=meaning.id or FINDING_ID,
                 severity="error",
                 confidence=meaning.confidence,
                 title=title,
                 evidence=(Fact(short, short, place),),
-                cause=f"Exit code {code} stands for {meaning.name}. {meaning.cause}",
+                cause=f"{by} stands for {meaning.name}. {meaning.cause}",
                 fix=meaning.fix,
                 refuted_by=meaning.refuted_by,
             )

@@ -234,3 +234,12 @@ def test_a_worker_of_ray_that_died_left_its_words_elsewhere() -> None:
     assert findings(traceback("MemoryError: no room") + traceback(RAY))[0].id == "exception"
     went_on = findings(f"{STEPS}{traceback(RAY)}restarting the worker, going on without it\n{LATER}")
     assert {item.confidence for item in went_on} == {"possible"}
+
+
+@pytest.mark.parametrize(("how", "name"), [("Aborted                 (core dumped)", "SIGABRT"), ("Hangup", "SIGHUP")])
+def test_a_shell_s_report_is_told_by_the_words_that_matter(how: str, name: str) -> None:
+    line = f"/scratch/{'deep/' * 16}sweep.sh: line 52: 98765 {how} python train.py --width 9\n"
+    first = findings(STEPS + line)[0]
+    assert first.title == f"The log ends with: sweep.sh: line 52: {' '.join(how.split())}"
+    assert name in first.cause
+    assert findings(f"{STEPS}{line}{LATER}") == ()
