@@ -15,6 +15,9 @@ SOURCES: tuple[tuple[str, str, dict[str, str]], ...] = (
         "NCCL version 2.4.8",
         {},
     ),
+    # The NVIDIA driver: what follows Xid 79, and the end of its sentence on three lines.
+    ("gpu_lost", "[ 5120.2] NVRM: GPU 0000:d8:00.0: GPU has fallen off the bus.", {"gpu": "GPU 0000:d8:00.0"}),
+    ("gpu_lost", "[  911.1] NVRM: fallen off the bus and is not responding to commands.", {}),
     # cpp/tensorrt_llm/runtime/worldConfig.cpp.
     (
         "engine_ranks",
@@ -656,6 +659,8 @@ SOURCES: tuple[tuple[str, str, dict[str, str]], ...] = (
 NO_SOURCES: tuple[str, ...] = (
     "the simulated cuda runtime error (2) of the test is reported as out of memory tolerance",
     "NCCL: unhandled system errors are retried 3 times",
+    "the check says that no GPU has fallen off the bus",
+    "[  911.1] NVRM: The NVIDIA GPU driver is loaded; none has fallen off the bus",
     "MPI size 8 = TP size 4 * PP size 2",
     "Container rank 2 status running cmd ['/opt/bin/python3', '-u', 'train.py'] code None log logs/workerlog.2",
     "The actor is dead because its worker process has died. Worker exit type: INTENDED_USER_EXIT Worker exit detail: Worker "

@@ -300,6 +300,25 @@ PATTERNS: tuple[Pattern, ...] = (
         "sudo dmesg --ctime | grep -i -E 'xid|nvrm' | tail\nsudo reboot  # again? try another slot, cable or card",
         refuted_by="nvidia-smi lists all GPUs without an error.",
     ),
+    *(
+        failure(
+            "gpu_lost",
+            "I04",
+            key,
+            expression,
+            "The driver can no longer reach {gpu}: it has fallen off the bus",
+            "The card does not answer on PCIe: power, heat, a riser or slot, its firmware, or a defective card.",
+            "sudo dmesg --ctime | grep -i -E 'xid|nvrm|pcieport' | tail\nsudo reboot  # again? try another slot, cable or card",
+            refuted_by="nvidia-smi lists all GPUs without an error.",
+            groups={"gpu": "a GPU"},
+        )
+        # src/nvidia/arch/nvalloc/unix/src/osinit.c of the open driver, on three lines; and what follows Xid 79.
+        for key, expression in (
+            ("NVRM: The NVIDIA GPU", r"NVRM: The NVIDIA (?P<gpu>GPU [\da-fA-F:.]{4,20}\b).{0,120}\bfallen off the bus\b"),
+            ("fallen off the bus", r"NVRM: (?!Xid)(?P<gpu>GPU [\da-fA-F:.]{4,20}\d): GPU has fallen off the bus"),
+            ("fallen off the bus", r"NVRM: (?:system has |has )?fallen off the bus and is not responding to commands"),
+        )
+    ),
     failure(
         "cuda_init",
         "A12",
