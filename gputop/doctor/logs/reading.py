@@ -21,7 +21,7 @@ from gputop.doctor.logs.after import (
 )
 from gputop.doctor.logs.blocks import OPEN_MAX, Blocks, Key
 from gputop.doctor.logs.error_lines import kind_of
-from gputop.doctor.logs.heads import Head, is_head, joined
+from gputop.doctor.logs.heads import Head, extended, head_of, joined
 from gputop.doctor.logs.kept import Kept
 from gputop.doctor.logs.last_words import LastWords
 from gputop.doctor.logs.launcher import ROOT, Summary, number
@@ -131,18 +131,23 @@ class Reading:
         text = unboxed(text)
         key, text = self.blocks.whose(prefixed, text)
         # Expressions that end with optional spaces take quadratic time in the number of spaces.
-        text = text.rstrip()
+        spaced, text = text, text.rstrip()
         rank = prefixed if prefixed is not None else self._rank
         head = self._heads.pop(key, None)
         if head is not None:
-            whole = joined(head, text)
+            longer = extended(head, text, raw, at)
+            if longer is not None:
+                self._heads[key] = longer
+                return
+            whole = joined(head, text) if not head.rest else None
             self._pieces.widen()  # the first line may be from another piece
             if whole is not None:
                 self._read(whole, head.raw, key, rank, head.at)
                 return
-            self._read(head.text, head.raw, key, rank, head.at)
-        if is_head(text):
-            self._heads[key] = Head(text, raw, at)
+            self._read_parts(head, key, rank)
+        head = head_of(text, spaced, self._previous, at)
+        if head is not None:
+            self._heads[key] = replace(head, raw=raw)
             if len(self._heads) > OPEN_MAX:
                 self._read_head(next(iter(self._heads)))
             return
@@ -165,7 +170,16 @@ class Reading:
     def _read_head(self, key: Key) -> None:
         head = self._heads.pop(key)
         self._pieces.widen()
-        self._read(head.text, head.raw, key, key if isinstance(key, int) else self._rank, head.at)
+        self._read_parts(head, key, key if isinstance(key, int) else self._rank)
+
+    def _read_parts(self, head: Head, key: Key, rank: int | None) -> None:
+        """Read lines that were held as one, or each by itself if only their width suggests it and nothing is known of it."""
+        if head.rest and head.doubtful and not matches(head.text):
+            self._read(head.first, head.raw, key, rank, head.at)
+            for text, raw, at in head.rest:
+                self._read(text, raw, key, rank, at)
+            return
+        self._read(head.text, head.raw, key, rank, head.at)
 
     def _read(self, text: str, raw: str, key: Key, rank: int | None, at: int) -> None:
         self.blocks.speaks(key)

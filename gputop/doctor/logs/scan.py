@@ -21,7 +21,7 @@ from gputop.doctor.logs.starts import Start
 
 TEXT_CHARS = 4_000
 """Characters examined of one line, around the text found in it."""
-ANNOUNCED_WITHIN = 200
+ANNOUNCED_WITHIN = 400
 """The words that announce a chained or an ignored exception are among this many bytes before it."""
 
 
