@@ -25,8 +25,8 @@ from gputop.doctor.logs.numbers.gpus.gpu_memories import TIMES as FIRST_TIMES
 from gputop.doctor.logs.numbers.gpus.growing_memory import GROWN, VALUES_MIN
 from gputop.doctor.logs.numbers.gpus.profile_tables import LIKELY as PROFILED_LIKELY
 from gputop.doctor.logs.numbers.gpus.profile_tables import POSSIBLE as PROFILED
+from gputop.doctor.logs.numbers.gpus.second_contexts import EQUAL_MIN, EQUAL_MOST_MIB, SECOND_MOST_MIB
 from gputop.doctor.logs.numbers.gpus.smi_rows import HOT_C, ROWS_MIN, SLOW_SHARE
-from gputop.doctor.logs.numbers.gpus.smi_tables import SECOND_MOST_MIB
 from gputop.doctor.logs.numbers.gpus.stated_places import TAKEN_SHARE
 from gputop.doctor.logs.numbers.gpus.utilization import HARDLY_PERCENT as HARDLY
 from gputop.doctor.logs.numbers.gpus.utilization import LINES_MIN as UTILIZED_MIN
@@ -111,9 +111,9 @@ sweeps, actors or separate runs.
 - One process that says it is the only one, where several GPUs are listed, or a table with one busy GPU ([A01](#a01)); several
   tasks that each say so ([A18](#a18)).
 - Tables of nvidia-smi and gpustat: GPUs that are idle while all ranks use others ([A02](#a02); [A03](#a03) if a mask hides
-  them), ranks on one GPU ([A07](#a07)), a process that has come to the run's GPU ([H03](#h03)), processes of other GPUs that
-  also hold up to {SECOND_MOST_MIB} MiB on GPU 0 ([H01](#h01)); all GPUs at {SPINS_PERCENT}%, {WAITED_S:.0f} s or more after
-  NCCL was ready and before any step ([G02](#g02)).
+  them), ranks on one GPU ([A07](#a07)), a process that has come to the run's GPU ([H03](#h03)), processes that also hold up to
+  {SECOND_MOST_MIB} MiB on another one's GPU, or {EQUAL_MOST_MIB} MiB if {EQUAL_MIN} hold the same ([H01](#h01)); all GPUs at
+  {SPINS_PERCENT}%, {WAITED_S:.0f} s or more after NCCL was ready and before any step ([G02](#g02)).
 - {LABELS_MIN} or more batches, each with printed labels of a single class, which changes now and then ([J04](#j04));
   {SAME_EPOCHS} or more epochs that begin with the same samples on each rank ([C06](#c06)).
 - Ids of samples that are the same on each rank, at {SAME_TURNS} or more steps or in a list ([C05](#c05)).

@@ -6,22 +6,18 @@ The rows are those of drivers 450 to 580: two lines for each GPU, and a line for
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.logs.numbers.gpus.one_process import ALONE, BUSY_PERCENT, IDLE_PERCENT, IDLE_SHARE, WORDS_OF_ONE
+from gputop.doctor.logs.numbers.gpus.second_contexts import second_contexts
+from gputop.doctor.logs.numbers.gpus.smi_table import Processes, SmiTable, serves
 from gputop.doctor.logs.numbers.line import Line
 from gputop.doctor.logs.numbers.texts import ONE_DEVICE, ONE_PROCESS
 from gputop.units import bytes_text
 
-SECOND_MOST_MIB, SECOND_SHARE = 1024, 0.25
-"""A context that holds nothing else takes at most this much, and this share of what its process holds on its own GPU (our
-choice)."""
 OWN_MIN_MIB = 1024
 """A run has at least this much memory: a daemon of the machine may have less (our choice)."""
-_SERVES = re.compile(r"(?i)ollama|dcgm|vllm|triton|xorg|gnome|serve")
 GPUS_MAX, PROCESSES_MAX = 64, 1024
 _NAME = re.compile(r"^\|\s{1,4}(\d{1,3})\s{1,4}\S.{10,50}\|")
 _USE = re.compile(r"\|\s{0,9}(\d{1,7})MiB\s{0,3}/\s{0,9}(\d{1,7})MiB\s{0,3}\|\s{0,9}(\d{1,3})%")
@@ -40,22 +36,13 @@ _OF_TRAINING = "loss", "step ", "epoch", "training", "train "
 _MASK = re.compile(r"\bCUDA_VISIBLE_DEVICES\W{1,4}(\d{1,2}(?:, ?\d{1,2}){0,62})(?![\d-])")
 
 
-@dataclass
-class _Table:
-    """One table: the utilization in percent and the share of memory in use of each GPU, and its computing processes."""
-
-    gpus: dict[int, tuple[int, float]] = field(default_factory=dict)
-    pids: dict[int, dict[str, tuple[str, int]]] = field(default_factory=dict)
-    """The name and the MiB of each process, by its PID (or its user, if that is all there is), by the GPU."""
-
-
 class SmiTables:
     """Follows the lines of one log."""
 
     def __init__(self) -> None:
         """Start before the first table."""
-        self._first: _Table | None = None
-        self._table = _Table()
+        self._first: SmiTable | None = None
+        self._table = SmiTable()
         self._gpu = -1
         self._ranks = self._masked = 0
         """How many ranks the log speaks of, and how many GPUs a mask shows them."""
@@ -96,7 +83,7 @@ class SmiTables:
     def _begin(self) -> None:
         if self._table.gpus:
             self._first = self._first or self._table
-        self._table = _Table()
+        self._table = SmiTable()
 
     def _read_gpustat(self, row: re.Match[str]) -> None:
         gpu = int(row[1])
@@ -115,7 +102,7 @@ class SmiTables:
         gpus = self._table.gpus
         idle = [number for number, (percent, share) in gpus.items() if percent <= IDLE_PERCENT and share <= IDLE_SHARE]
         busy = [number for number, (percent, _) in gpus.items() if percent >= BUSY_PERCENT]
-        second = _second_contexts(self._table.pids) if busy and (self._trained or self._has_ranks) else None
+        second = second_contexts(self._table.pids, trains=bool(busy) and (self._trained or self._has_ranks))
         if second is not None:
             return (second,)
         if not self._trained or not busy:
@@ -132,34 +119,6 @@ class SmiTables:
             return (_of_one_process(busy[0], len(gpus)),)
         came = _came(self._first.pids, self._table.pids, busy) if self._first is not None and self._ranks <= 1 else None
         return (came,) if came is not None else ()
-
-
-def _second_contexts(pids: Mapping[int, Mapping[str, tuple[str, int]]]) -> Finding | None:
-    """H01: processes that compute on other GPUs hold a little memory on the first one, too."""
-    own = {pid: max(pids, key=lambda gpu: pids[gpu].get(pid, ("", 0))[1]) for on_gpu in pids.values() for pid in on_gpu}
-    second = {
-        pid: mebibytes
-        for pid, (_, mebibytes) in pids.get(0, {}).items()
-        if own[pid] != 0 and mebibytes <= min(SECOND_MOST_MIB, SECOND_SHARE * pids[own[pid]][pid][1])
-    }
-    if not second or 0 not in own.values() or len(set(own.values())) < len(own):
-        return None
-    held = [(pid, bytes_text(pids[own[pid]][pid][1] << 20), mebibytes << 20) for pid, mebibytes in second.items()]
-    who = "1 process of another GPU also holds" if len(second) == 1 else f"{len(second)} processes of other GPUs also hold"
-    return Finding(
-        id="H01",
-        severity="warning",
-        confidence="likely",
-        title=f"{who} memory on GPU 0",
-        evidence=tuple(
-            Fact(f"PID {pid}: {most} on GPU {own[pid]}, {bytes_text(here)} on GPU 0", here, "nvidia-smi, in the log")
-            for pid, most, here in held[:4]
-        ),
-        cause="Something in these processes used CUDA before they chose their device, or names cuda:0: torch.load without "
-        "map_location, .cuda() without a number, empty_cache() or a barrier before set_device.",
-        fix='torch.cuda.set_device(local_rank)  # first, before anything uses CUDA\ntorch.load(path, map_location="cpu")',
-        refuted_by="They exchange data over GPU 0 on purpose.",
-    )
 
 
 def _of_one_gpu(ranks: int, gpu: int, gpus: int) -> Finding:
@@ -217,9 +176,7 @@ def _of_a_mask(shown: int, gpus: int) -> Finding:
     )
 
 
-def _came(
-    before: Mapping[int, Mapping[str, tuple[str, int]]], now: Mapping[int, Mapping[str, tuple[str, int]]], busy: list[int]
-) -> Finding | None:
+def _came(before: Processes, now: Processes, busy: list[int]) -> Finding | None:
     """H03: a GPU that had one process has another one besides."""
     for gpu in busy:
         first, last = before.get(gpu, {}), now.get(gpu, {})
@@ -228,7 +185,7 @@ def _came(
             continue
         name, mebibytes = last[new[0]]
         own_name, own_mebibytes = next(iter(first.values()))
-        if own_mebibytes < OWN_MIN_MIB or name == own_name or _SERVES.search(own_name) is not None:
+        if own_mebibytes < OWN_MIN_MIB or name == own_name or serves(own_name):
             continue
         who = f"PID {new[0]}" if new[0].isdecimal() else f"one of {new[0]}"
         return Finding(
