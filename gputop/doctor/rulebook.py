@@ -23,6 +23,7 @@ from gputop.doctor.logs.numbers.first_batches import EPOCHS_MIN, TIMES
 from gputop.doctor.logs.numbers.gpus.first_collective import SPINS_PERCENT, WAITED_S
 from gputop.doctor.logs.numbers.gpus.gpu_memories import TIMES as FIRST_TIMES
 from gputop.doctor.logs.numbers.gpus.growing_memory import GROWN, VALUES_MIN
+from gputop.doctor.logs.numbers.gpus.polling import POWER_SHARE
 from gputop.doctor.logs.numbers.gpus.profile_tables import LIKELY as PROFILED_LIKELY
 from gputop.doctor.logs.numbers.gpus.profile_tables import POSSIBLE as PROFILED
 from gputop.doctor.logs.numbers.gpus.second_contexts import EQUAL_MIN, EQUAL_MOST_MIB, SECOND_MOST_MIB
@@ -113,7 +114,9 @@ sweeps, actors or separate runs.
 - Tables of nvidia-smi and gpustat: GPUs that are idle while all ranks use others ([A02](#a02); [A03](#a03) if a mask hides
   them), ranks on one GPU ([A07](#a07)), a process that has come to the run's GPU ([H03](#h03)), processes that also hold up to
   {SECOND_MOST_MIB} MiB on another one's GPU, or {EQUAL_MOST_MIB} MiB if {EQUAL_MIN} hold the same ([H01](#h01)); all GPUs at
-  {SPINS_PERCENT}%, {WAITED_S:.0f} s or more after NCCL was ready and before any step ([G02](#g02)).
+  {SPINS_PERCENT}%, {WAITED_S:.0f} s or more after NCCL was ready and before any step ([G02](#g02)); in a log without steps,
+  several GPUs at {SPINS_PERCENT}% and {POWER_SHARE:.0%} of their power or less, or all but one that is idle and holds as much
+  (possible, [G01](#g01)).
 - {LABELS_MIN} or more batches, each with printed labels of a single class, which changes now and then ([J04](#j04));
   {SAME_EPOCHS} or more epochs that begin with the same samples on each rank ([C06](#c06)).
 - Ids of samples that are the same on each rank, at {SAME_TURNS} or more steps or in a list ([C05](#c05)).

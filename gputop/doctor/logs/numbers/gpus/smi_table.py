@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 Processes = Mapping[int, Mapping[str, tuple[str, int]]]
 """The name and the MiB of each process, by its PID (or its user, if that is all there is), by the GPU."""
@@ -12,11 +13,21 @@ _PYTHON = re.compile(r"(?:^|/)python\d{0,2}(?:\.\d{1,2})?$")
 _SERVES = re.compile(r"(?i)ollama|dcgm|vllm|sglang|triton|xorg|gnome|serve|tgi|llama")
 
 
+class Gpu(NamedTuple):
+    """A row: the utilization in percent, the share and the MiB of memory in use, and the power and its limit in watts."""
+
+    percent: int
+    share: float
+    mebibytes: int
+    power_w: int | None = None
+    limit_w: int | None = None
+
+
 @dataclass
 class SmiTable:
-    """The utilization in percent and the share of memory in use of each GPU, and its computing processes."""
+    """The GPUs by their number, and the processes that compute on them."""
 
-    gpus: dict[int, tuple[int, float]] = field(default_factory=dict)
+    gpus: dict[int, Gpu] = field(default_factory=dict)
     pids: dict[int, dict[str, tuple[str, int]]] = field(default_factory=dict)
 
 

@@ -9,9 +9,11 @@ import re
 
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.logs.after import is_progress
 from gputop.doctor.logs.numbers.gpus.one_process import ALONE, BUSY_PERCENT, IDLE_PERCENT, IDLE_SHARE, WORDS_OF_ONE
+from gputop.doctor.logs.numbers.gpus.polling import polling
 from gputop.doctor.logs.numbers.gpus.second_contexts import second_contexts
-from gputop.doctor.logs.numbers.gpus.smi_table import Processes, SmiTable, serves
+from gputop.doctor.logs.numbers.gpus.smi_table import Gpu, Processes, SmiTable, serves
 from gputop.doctor.logs.numbers.line import Line
 from gputop.doctor.logs.numbers.texts import ONE_DEVICE, ONE_PROCESS
 from gputop.units import bytes_text
@@ -21,6 +23,7 @@ OWN_MIN_MIB = 1024
 GPUS_MAX, PROCESSES_MAX = 64, 1024
 _NAME = re.compile(r"^\|\s{1,4}(\d{1,3})\s{1,4}\S.{10,50}\|")
 _USE = re.compile(r"\|\s{0,9}(\d{1,7})MiB\s{0,3}/\s{0,9}(\d{1,7})MiB\s{0,3}\|\s{0,9}(\d{1,3})%")
+_POWER = re.compile(r"(\d{1,4})W\s{0,3}/\s{0,9}(\d{1,4})W\s{0,3}\|")
 _PROCESS = re.compile(
     r"^\|\s{1,6}(\d{1,3})\s{1,6}(?:\S{1,5}\s{1,6}\S{1,5}\s{1,12})?(\d{1,9})\s{1,6}C\s{1,4}(\S.{0,60}?)\s{1,60}(\d{1,7})MiB\s?\|"
 )
@@ -33,6 +36,7 @@ _RANKS = re.compile(
 )
 _RANK_WORDS = ("siz", "proc", "member", "devices=")
 _OF_TRAINING = "loss", "step ", "epoch", "training", "train "
+_OF_SERVERS = "vllm", "sglang", "serving", "inference", "uvicorn", "ollama", "triton"
 _MASK = re.compile(r"\bCUDA_VISIBLE_DEVICES\W{1,4}(\d{1,2}(?:, ?\d{1,2}){0,62})(?![\d-])")
 
 
@@ -47,7 +51,7 @@ class SmiTables:
         self._ranks = self._masked = 0
         """How many ranks the log speaks of, and how many GPUs a mask shows them."""
         self._is_alone = False
-        self._trained = self._has_ranks = False
+        self._trained = self._has_ranks = self._moved = self._serves = False
 
     def read(self, line: Line) -> None:
         """Take the next line."""
@@ -65,13 +69,19 @@ class SmiTables:
             if len(on_gpu) < PROCESSES_MAX:
                 on_gpu[process[2]] = process[3], int(process[4])
         elif (use := _USE.search(text)) is not None and self._gpu >= 0 and len(self._table.gpus) < GPUS_MAX:
-            self._table.gpus[self._gpu] = int(use[3]), int(use[1]) / max(1, int(use[2]))
+            power = _POWER.search(text)
+            watts = (int(power[1]), int(power[2])) if power is not None else ()
+            self._table.gpus[self._gpu] = Gpu(int(use[3]), int(use[1]) / max(1, int(use[2])), int(use[1]), *watts)
             self._gpu = -1
         elif (name := _NAME.match(text)) is not None:
             self._gpu = int(name[1])
+        else:
+            self._moved = self._moved or is_progress(text.lstrip("| "))
 
     def _read_words(self, line: Line) -> None:
         """Read how many ranks there are, how many GPUs each one sees, and whether a process says that it runs alone."""
+        self._moved = self._moved or is_progress(line.rest)
+        self._serves = self._serves or any(word in line.lower for word in _OF_SERVERS)
         if any(word in line.lower for word in _RANK_WORDS):
             ranks = _RANKS.search(line.text)
             self._ranks = max(self._ranks, int(ranks[1])) if ranks is not None else self._ranks
@@ -91,7 +101,7 @@ class SmiTables:
             self._begin()
         if len(self._table.gpus) >= GPUS_MAX:
             return
-        self._table.gpus[gpu] = int(row[2]), int(row[3]) / max(1, int(row[4]))
+        self._table.gpus[gpu] = Gpu(int(row[2]), int(row[3]) / max(1, int(row[4])), int(row[3]))
         for user, name, pid, mebibytes in _OF_GPUSTAT.findall(row[5]):
             on_gpu = self._table.pids.setdefault(gpu, {})
             if len(on_gpu) < PROCESSES_MAX:
@@ -100,11 +110,14 @@ class SmiTables:
     def findings(self) -> tuple[Finding, ...]:
         """Return what the last table shows."""
         gpus = self._table.gpus
-        idle = [number for number, (percent, share) in gpus.items() if percent <= IDLE_PERCENT and share <= IDLE_SHARE]
-        busy = [number for number, (percent, _) in gpus.items() if percent >= BUSY_PERCENT]
+        idle = [number for number, gpu in gpus.items() if gpu.percent <= IDLE_PERCENT and gpu.share <= IDLE_SHARE]
+        busy = [number for number, gpu in gpus.items() if gpu.percent >= BUSY_PERCENT]
         second = second_contexts(self._table.pids, trains=bool(busy) and (self._trained or self._has_ranks))
         if second is not None:
             return (second,)
+        polls = polling(self._table) if not self._moved and not self._serves else None
+        if polls is not None:
+            return (polls,)
         if not self._trained or not busy:
             return ()
         if self._ranks > 1 and idle and len(busy) + len(idle) == len(gpus):
