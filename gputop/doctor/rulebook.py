@@ -112,9 +112,10 @@ sweeps, actors or separate runs.
 - One process that says it is the only one, where several GPUs are listed, or a table with one busy GPU ([A01](#a01)); several
   tasks that each say so ([A18](#a18)).
 - Tables of nvidia-smi and gpustat: GPUs that are idle while all ranks use others ([A02](#a02); [A03](#a03) if a mask hides
-  them), ranks on one GPU ([A07](#a07)), a process that has come to the run's GPU ([H03](#h03)), processes that also hold up to
-  {SECOND_MOST_MIB} MiB on another one's GPU, or {EQUAL_MOST_MIB} MiB if {EQUAL_MIN} hold the same ([H01](#h01)); all GPUs at
-  {SPINS_PERCENT}%, {WAITED_S:.0f} s or more after NCCL was ready and before any step ([G02](#g02)); in a log without steps,
+  them), ranks on one GPU ([A07](#a07)), one GPU that works where the run asks for several (possible, [A02](#a02)), a process
+  that has come to the run's GPU ([H03](#h03)), processes that also hold up to {SECOND_MOST_MIB} MiB on another one's GPU, or
+  {EQUAL_MOST_MIB} MiB if {EQUAL_MIN} hold the same ([H01](#h01)); all GPUs at {SPINS_PERCENT}%, {WAITED_S:.0f} s or more
+  after NCCL was ready and before any step ([G02](#g02)); in a log without steps,
   several GPUs at {SPINS_PERCENT}% and {POWER_SHARE:.0%} of their power or less, or all but one that is idle and holds as much
   (possible, [G01](#g01)).
 - {LABELS_MIN} or more batches, each with printed labels of a single class, which changes now and then ([J04](#j04));

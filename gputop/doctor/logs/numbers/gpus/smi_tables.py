@@ -6,6 +6,7 @@ The rows are those of drivers 450 to 580: two lines for each GPU, and a line for
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Finding
@@ -13,8 +14,10 @@ from gputop.doctor.logs.after import is_progress
 from gputop.doctor.logs.numbers.gpus.one_process import ALONE, BUSY_PERCENT, IDLE_PERCENT, IDLE_SHARE, WORDS_OF_ONE
 from gputop.doctor.logs.numbers.gpus.polling import polling
 from gputop.doctor.logs.numbers.gpus.second_contexts import second_contexts
-from gputop.doctor.logs.numbers.gpus.smi_table import Gpu, Processes, SmiTable, serves
+from gputop.doctor.logs.numbers.gpus.smi_table import Gpu, Processes, SmiTable, is_python, serves
+from gputop.doctor.logs.numbers.gpus.wanted import Wanted
 from gputop.doctor.logs.numbers.line import Line
+from gputop.doctor.logs.numbers.setting import Setting
 from gputop.doctor.logs.numbers.texts import ONE_DEVICE, ONE_PROCESS
 from gputop.units import bytes_text
 
@@ -30,11 +33,6 @@ _PROCESS = re.compile(
 _GPUSTAT = re.compile(r"^\[(\d{1,2})\] .{3,60}\|.{0,40}?(\d{1,3}) ?% ?\|\s{1,6}(\d{1,7}) / {1,6}(\d{1,7}) MB \|(.{0,400})")
 _OF_GPUSTAT = re.compile(r"(?<!\S)([\w.-]{1,40})(?::([\w.-]{1,60}))?(?:/(\d{1,9}))?\((\d{1,7})M\)")
 """A process: its user, and what gpustat was asked for: its name, its PID."""
-_RANKS = re.compile(
-    r"(?i)\b(?:world[_ ]?size\W{1,4}|nproc[_-]per[_-]node[= ]|num[_-]processes[= ]|nprocs=|num_devices=|MEMBER: \d{1,4}/|"
-    r"Starting with )(\d{1,5})\b"
-)
-_RANK_WORDS = ("siz", "proc", "member", "devices=")
 _OF_TRAINING = "loss", "step ", "epoch", "training", "train "
 _OF_SERVERS = "vllm", "sglang", "serving", "inference", "uvicorn", "ollama", "triton"
 _MASK = re.compile(r"\bCUDA_VISIBLE_DEVICES\W{1,4}(\d{1,2}(?:, ?\d{1,2}){0,62})(?![\d-])")
@@ -48,14 +46,17 @@ class SmiTables:
         self._first: SmiTable | None = None
         self._table = SmiTable()
         self._gpu = -1
-        self._ranks = self._masked = 0
-        """How many ranks the log speaks of, and how many GPUs a mask shows them."""
+        self._wanted = Wanted()
+        self._masked = 0
+        """How many GPUs a mask shows each rank."""
+        self._setting: Setting | None = None
         self._is_alone = False
-        self._trained = self._has_ranks = self._moved = self._serves = False
+        self._trained = self._has_ranks = self._moved = self._serves = self._moved_before = False
 
     def read(self, line: Line) -> None:
         """Take the next line."""
         text = line.text
+        self._setting = line.setting
         self._has_ranks = self._has_ranks or (line.speaker is not None and line.speaker.is_named)
         self._trained = self._trained or any(word in line.lower for word in _OF_TRAINING)
         if text.startswith("[") and (row := _GPUSTAT.match(text)) is not None:
@@ -82,9 +83,7 @@ class SmiTables:
         """Read how many ranks there are, how many GPUs each one sees, and whether a process says that it runs alone."""
         self._moved = self._moved or is_progress(line.rest)
         self._serves = self._serves or any(word in line.lower for word in _OF_SERVERS)
-        if any(word in line.lower for word in _RANK_WORDS):
-            ranks = _RANKS.search(line.text)
-            self._ranks = max(self._ranks, int(ranks[1])) if ranks is not None else self._ranks
+        self._wanted.read(line)
         if not self._is_alone and any(word in line.lower for word in WORDS_OF_ONE):
             self._is_alone = ALONE.search(line.text) is not None
         if "CUDA_VISIBLE" in line.text and (mask := _MASK.search(line.text)) is not None:
@@ -93,7 +92,7 @@ class SmiTables:
     def _begin(self) -> None:
         if self._table.gpus:
             self._first = self._first or self._table
-        self._table = SmiTable()
+        self._table, self._moved_before = SmiTable(), self._moved
 
     def _read_gpustat(self, row: re.Match[str]) -> None:
         gpu = int(row[1])
@@ -118,20 +117,48 @@ class SmiTables:
         polls = polling(self._table) if not self._moved and not self._serves else None
         if polls is not None:
             return (polls,)
-        if not self._trained or not busy:
+        trains = self._trained or self._has_pythons(busy)
+        if not trains or not busy:
             return ()
-        if self._ranks > 1 and idle and len(busy) + len(idle) == len(gpus):
-            here = len(self._table.pids.get(busy[0], {}))
-            if len(busy) == 1 and 1 < here <= self._ranks:
-                return (_of_one_gpu(here, busy[0], len(gpus)),)
-            if len(busy) != self._ranks:
-                return ()
-            masked = self._masked == self._ranks
-            return (_of_a_mask(self._masked, len(gpus)) if masked else _of_fewer(self._ranks, len(busy), len(gpus)),)
-        if self._is_alone and self._ranks <= 1 and not self._masked and len(busy) == 1 and 1 <= len(idle) == len(gpus) - 1:
+        ranks = self._wanted.ranks
+        if ranks > 1 and idle and len(busy) + len(idle) == len(gpus):
+            found = self._of_ranks(ranks, busy) or self._of_one_idle(busy)
+            return tuple(item if self._trained else replace(item, confidence="possible") for item in found)
+        if not self._trained:
+            return ()
+        if self._is_alone and ranks <= 1 and not self._masked and len(busy) == 1 and 1 <= len(idle) == len(gpus) - 1:
             return (_of_one_process(busy[0], len(gpus)),)
-        came = _came(self._first.pids, self._table.pids, busy) if self._first is not None and self._ranks <= 1 else None
-        return (came,) if came is not None else ()
+        came = _came(self._first.pids, self._table.pids, busy) if self._first is not None and ranks <= 1 else None
+        if came is not None:
+            return (came,)
+        return self._of_one_idle(busy) if idle and len(busy) + len(idle) == len(gpus) else ()
+
+    def _has_pythons(self, busy: list[int]) -> bool:
+        """Return whether Python computes on these GPUs, with as much memory as a training, and nothing names something else."""
+        if self._serves or self._setting is None or self._setting.is_one_model or self._setting.are_apart:
+            return False
+        pids = self._table.pids
+        return all(
+            any(is_python(name) and mebibytes >= OWN_MIN_MIB for name, mebibytes in pids.get(gpu, {}).values()) for gpu in busy
+        )
+
+    def _of_ranks(self, ranks: int, busy: list[int]) -> tuple[Finding, ...]:
+        """Return that all ranks share a GPU, or that there are fewer than GPUs, which are busy or idle."""
+        gpus = len(self._table.gpus)
+        here = len(self._table.pids.get(busy[0], {}))
+        if len(busy) == 1 and 1 < here <= ranks:
+            return (_of_one_gpu(here, busy[0], gpus),)
+        if len(busy) != ranks:
+            return ()
+        return (_of_a_mask(self._masked, gpus) if self._masked == ranks else _of_fewer(ranks, len(busy), gpus),)
+
+    def _of_one_idle(self, busy: list[int]) -> tuple[Finding, ...]:
+        """Return that one GPU works and the others are idle while steps go on, though the run asks for several."""
+        apart = self._setting is None or self._setting.are_apart
+        if len(busy) != 1 or not self._moved_before or self._masked == 1 or self._serves or self._is_alone or apart:
+            return ()
+        asked = self._wanted.several(busy[0], len(self._table.gpus))
+        return (_of_one_that_works(busy[0], len(self._table.gpus), asked),) if asked else ()
 
 
 def _of_one_gpu(ranks: int, gpu: int, gpus: int) -> Finding:
@@ -160,6 +187,22 @@ def _of_fewer(ranks: int, busy: int, gpus: int) -> Finding:
         cause="The launcher starts a fixed number of ranks, and the machine has more GPUs than that.",
         fix="torchrun --standalone --nproc-per-node=gpu train.py ...  # one for each GPU",
         refuted_by="The other GPUs are meant for other runs.",
+    )
+
+
+def _of_one_that_works(gpu: int, gpus: int, asked: str) -> Finding:
+    rest = words.agree(gpus - 1, "the other is", "the others are")
+    return Finding(
+        id="A02",
+        severity="warning",
+        confidence="possible",
+        title=f"Only GPU {gpu} of {gpus} works, and the log speaks of {asked}",
+        evidence=(Fact(f"GPU {gpu} works, {rest} idle and empty", gpu, "nvidia-smi, in the log"),),
+        cause="All ranks use the same GPU, or some have not started or have ended; or the script got one GPU, and a batch or a "
+        "model that is not split.",
+        fix="torchrun --standalone --nproc-per-node=gpu train.py ...  # one rank for each GPU\n"
+        'torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))  # in each, first',
+        refuted_by="This table is of another host or another time, or the ranks are on several hosts.",
     )
 
 

@@ -52,13 +52,80 @@ def test_ranks_on_one_gpu(tmp_path: Path) -> None:
         "all work": [*RANKS, *STEPS, *table({0: 35212, 1: 35188}, gpus=2)],
         "others hold memory": [*RANKS, *STEPS, *table({0: 35212, 1: 35188, 2: 9000})],
         "another number of ranks": ["world_size=8", *STEPS, *TWO_OF_FOUR],
-        "no training": [*RANKS, *TWO_OF_FOUR],
+        "no training": [*RANKS, *table({0: 35212, 1: 35188})],
         "one process": [*STEPS, *table({0: 35212}, processes=[(0, 11, "C", "python", 35202)])],
     }.values(),
 )
 def test_gpus_that_are_used_as_they_should_be(lines: list[str], tmp_path: Path) -> None:
     for id_ in ("A02", "A07", "H03"):
         assert found(tmp_path, lines, id_) is None
+
+
+def of_each(name: str, mib: int) -> list[str]:
+    return table({0: mib + 10, 1: mib + 10}, processes=[(0, 11, "C", name, mib), (1, 12, "C", name, mib)])
+
+
+def test_python_on_the_gpus_of_ranks_is_a_training(tmp_path: Path) -> None:
+    fewer, shared = found(tmp_path, [*RANKS, *TWO_OF_FOUR], "A02"), found(tmp_path, [*RANKS, *ALL_ON_ONE], "A07")
+    assert fewer is not None
+    assert shared is not None
+    assert (fewer.confidence, shared.confidence) == ("possible", "possible")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    {
+        "a server": ["vLLM API server", *RANKS, *TWO_OF_FOUR],
+        "one model": ["torchrun --nproc_per_node=2 chat.py --tensor_parallel_size 2", *TWO_OF_FOUR],
+        "notebooks": TWO_OF_FOUR,
+        "jobs on one GPU": ALL_ON_ONE,
+        "little memory": [*RANKS, *of_each("python", 402)],
+        "another program": [*RANKS, *of_each("./namd", 8990)],
+    }.values(),
+)
+def test_programs_on_gpus_that_are_no_training(lines: list[str], tmp_path: Path) -> None:
+    for id_ in ("A01", "A02", "A07", "H03"):
+        assert found(tmp_path, lines, id_) is None
+
+
+ONE_OF_TWO = table({0: 31_418}, gpus=2)
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        ("torchrun --nproc_per_node=2 fit.py", "2 ranks"),
+        ("$ horovodrun -np 2 python fit.py", "2 ranks"),
+        ("python fit.py --gpus 0,1 --bs 64", "2 GPUs"),
+        ("python fit.py --num_gpus=2", "2 GPUs"),
+        ("model = nn.DataParallel(model)", "nn.DataParallel"),
+        ("encoder on cuda:0, decoder on cuda:1", "2 devices"),
+    ],
+)
+def test_one_of_several_gpus_that_the_run_asks_for_works(said: str, asked: str, tmp_path: Path) -> None:
+    finding = found(tmp_path, [said, *STEPS, *ONE_OF_TWO], "A02")
+    assert finding is not None
+    assert (finding.confidence, finding.title) == ("possible", f"Only GPU 0 of 2 works, and the log speaks of {asked}")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    {
+        "a shared box": [*STEPS, *ONE_OF_TWO],
+        "a table alone": ONE_OF_TWO,
+        "before the run": ["torchrun --nproc_per_node=2 fit.py", *ONE_OF_TWO, *STEPS],
+        "one GPU by its number": ["python fit.py --gpus 2", *STEPS, *table({2: 31_418})],
+        "the second one by its name": ["device: cuda:1", *STEPS, *ONE_OF_TWO],
+        "on two hosts": ["torchrun --nnodes=2 --nproc_per_node=1 fit.py", "world_size: 2", *STEPS, *ONE_OF_TWO],
+        "ranks of more hosts": ["world_size: 8", *STEPS, *ONE_OF_TWO],
+        "a mask": ["CUDA_VISIBLE_DEVICES=0 python fit.py --gpus 0,1", *STEPS, *ONE_OF_TWO],
+        "one process that says so": ["n_gpu: 2", "distributed training: False", *STEPS, *table({0: 31_418}, gpus=3)],
+        "the other holds memory": ["world_size: 2", *STEPS, *table({0: 31_418, 1: 9000}, gpus=2)],
+        "without a wrapper": ["not using DataParallel", *STEPS, *ONE_OF_TWO],
+    }.values(),
+)
+def test_one_gpu_that_works_as_it_should(lines: list[str], tmp_path: Path) -> None:
+    assert found(tmp_path, lines, "A02") is None
 
 
 def contexts(second_mib: int, third: int = 2) -> list[str]:
