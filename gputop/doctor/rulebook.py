@@ -23,6 +23,7 @@ from gputop.doctor.logs.numbers.first_batches import EPOCHS_MIN, TIMES
 from gputop.doctor.logs.numbers.gpus.first_collective import SPINS_PERCENT, WAITED_S
 from gputop.doctor.logs.numbers.gpus.gpu_memories import TIMES as FIRST_TIMES
 from gputop.doctor.logs.numbers.gpus.growing_memory import GROWN, VALUES_MIN
+from gputop.doctor.logs.numbers.gpus.memory_lines import AVAILABLE_LEFT, AVAILABLE_VALUES, CURRENT_VALUES
 from gputop.doctor.logs.numbers.gpus.polling import POWER_SHARE
 from gputop.doctor.logs.numbers.gpus.profile_tables import LIKELY as PROFILED_LIKELY
 from gputop.doctor.logs.numbers.gpus.profile_tables import POSSIBLE as PROFILED
@@ -99,7 +100,9 @@ sweeps, actors or separate runs.
   progress bars show this too ([D06](#d06)).
 - A part of each iteration that grows in each quarter of the log, to {PART_GROWN:g} times as long in the last as in the first,
   while other parts do not ([E10](#e10)).
-- Memory that grows in each quarter of {VALUES_MIN} or more values, {GROWN:g} times in all ([H06](#h06)).
+- Memory that grows in each quarter of {VALUES_MIN} or more values, {GROWN:g} times in all ([H06](#h06)). If lines of their own
+  between the steps print it: {CURRENT_VALUES} or more values that grow evenly, or {AVAILABLE_VALUES} or more of available
+  memory that shrinks to {AVAILABLE_LEFT:.0%} (possible).
 - A number of the training that becomes NaN and stays so to the end, unless another one in its line does not; gradient norms
   that are NaN in the last {NORMS_MIN} or more reports, unless a loss scale above 1 is printed (only possible if losses are
   finite and no scale is printed); a last report with {LOSSES_MIN} or more losses, none of them finite; {SKIPPED_MIN} or more

@@ -20,6 +20,7 @@ from gputop.doctor.logs.numbers.gpus.first_collective import FirstCollective
 from gputop.doctor.logs.numbers.gpus.gpu_memories import GpuMemories
 from gputop.doctor.logs.numbers.gpus.growing_memory import GrowingMemory
 from gputop.doctor.logs.numbers.gpus.heat_columns import HeatColumns
+from gputop.doctor.logs.numbers.gpus.memory_lines import MemoryLines
 from gputop.doctor.logs.numbers.gpus.on_cpu import OnCpu
 from gputop.doctor.logs.numbers.gpus.one_process import OneProcess
 from gputop.doctor.logs.numbers.gpus.profile_tables import ProfileTables
@@ -125,6 +126,7 @@ def printed_findings(path: Path) -> tuple[Finding, ...]:
         ),
         *(
             GrowingMemory(),
+            MemoryLines(),
             StandsStill(),
             Stated(),
             Batches(),
