@@ -150,6 +150,17 @@ ENDS: tuple[tuple[str, str, dict[str, str]], ...] = (
         "of ranks and are waiting for remainder of ranks for more than 60 seconds.",
         {},
     ),
+    (
+        "horovod_stall",
+        "[W operations.cc:588] DistributedAdam_Allreduce/cond_3/HorovodAllreduce_0 [missing ranks: 2, 5]",
+        {"ranks": "2, 5"},
+    ),
+    (
+        "horovod_stall",
+        "WARNING: One or more tensors were submitted to be reduced, gathered or broadcasted by subset of ranks and are waiting "
+        "for remainder of ranks for more than 60 seconds. Stalled ops: HorovodAllreduce_grads_7_0 [ready ranks: 0, 3]",
+        {"ready": "0, 3"},
+    ),
     ("bad_alloc", "  what():  std::bad_alloc", {}),
     (
         "panic",

@@ -31,6 +31,7 @@ from gputop.doctor.logs.meaning.first_failure import (
     without_stops,
 )
 from gputop.doctor.logs.meaning.habits import shape_of, with_announced, with_those_before, without_habits, without_outlived
+from gputop.doctor.logs.meaning.horovod import stalled
 from gputop.doctor.logs.meaning.observed import finding_of, place, quote, short
 from gputop.doctor.logs.meaning.stuck import TIMEOUTS, before_any, timed_out
 from gputop.doctor.logs.observation import Observation
@@ -271,7 +272,7 @@ def _hosts_that_left(consequences: Sequence[Observation], own: str) -> list[str]
 
 
 def _consequence_alone(consequences: Sequence[Observation], scans: Sequence[LogScan], launcher: Root | None) -> Finding:
-    stuck = timed_out(consequences, scans)
+    stuck = timed_out(consequences, scans) or stalled(consequences, scans)
     if stuck is not None:
         return stuck
     # A launcher's line that names the log of the rank says more than the others.

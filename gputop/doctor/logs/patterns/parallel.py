@@ -351,15 +351,33 @@ PATTERNS: tuple[Pattern, ...] = (
         "Rank {ranks} is stuck, slower than the timeout, or runs other code.",
         "# read the log of rank {ranks}\ngputop doctor  # while it hangs: says where each rank is",
     ),
-    cascade(
-        "horovod_stall",
-        "G01",
-        "subset of ranks and are waiting",
-        # horovod/common/stall_inspector.cc, since 0.18.
-        r"One or more tensors were submitted to be reduced.{0,80} by subset of ranks and are waiting",
-        "Some Horovod ranks did not reach a collective operation in which others wait",
-        "The missing ranks, which the next lines list, are stuck, ended, or run other code.",
-        "# read the logs of the missing ranks\ngputop doctor  # while it hangs: says where each rank is",
+    *(
+        cascade("horovod_stall", "G01", key, expression, title, means, fix)
+        # horovod/common/stall_inspector.cc, since 0.18; operations.cc, before.
+        for key, expression, title, means, fix in (
+            (
+                "[missing ranks:",
+                r"\[missing ranks: ?(?P<ranks>\d{1,6}(?:, ?\d{1,6}){0,40})",
+                "Rank {ranks} did not reach a collective operation of Horovod in which others wait",
+                "Rank {ranks} is stuck, ended, or runs other code.",
+                "# read the log of rank {ranks}\ngputop doctor  # while it hangs: says where each rank is",
+            ),
+            (
+                "[ready ranks:",
+                r"\[ready ranks: ?(?P<ready>\d{1,6}(?:, ?\d{1,6}){0,40})",
+                "Only rank {ready} reached a collective operation of Horovod, and waits for the others",
+                "The other ranks are stuck, ended, or run other code.",
+                "# read the logs of the other ranks\ngputop doctor  # while it hangs: says where each rank is",
+            ),
+            (
+                "subset of ranks and are waiting",
+                r"One or more tensors were submitted to be reduced.{0,80} by subset of ranks and are waiting",
+                "Some Horovod ranks did not reach a collective operation in which others wait",
+                "Some ranks are stuck, ended, or run other code. If the next lines list ranks, these are the missing ones; "
+                'except for "ready ranks", which wait for the others.',
+                "# read the logs of the missing ranks\ngputop doctor  # while it hangs: says where each rank is",
+            ),
+        )
     ),
     hint(
         "rnn_flat",
