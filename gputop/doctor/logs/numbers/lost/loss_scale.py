@@ -69,16 +69,23 @@ class LossScale:
         enough = number >= HALVINGS_MIN and self._scales[-1] < BELOW
         if not (enough or (number >= FEWER_HALVINGS and self._scales[-1] <= AT_MOST)) or self._advanced():
             return ()
-        scale = units.metric(self._scales[-1])
+        first, last = (units.metric(scale) for scale in (2.0 * self._scales[0], 2.0 * self._scales[-1]))
         return (
             Finding(
                 id="J01",
                 severity="error",
                 confidence="likely",
-                title=f"The gradients overflow at any loss scale: halved {number} times in a row, to {scale}",
-                evidence=(Fact(f"{number} halvings without a good step between, the last one to {scale}", number, "log"),),
-                cause="The training diverged in half precision: gradients are infinite or NaN at every scale, and each step is "
-                "skipped.",
+                title=f"The gradients overflow {number} times in a row, at each loss scale from {first} down to {last}",
+                evidence=(
+                    Fact(
+                        f"{number} halvings without a good step between, the last one to {units.metric(self._scales[-1])}",
+                        number,
+                        "log",
+                    ),
+                ),
+                cause="The gradients are infinite or NaN even at small scales, and each of these steps is skipped: they are "
+                "too large for half precision, as when a training diverges, or an operation of the backward pass gives NaN. "
+                "The loss may still be finite.",
                 fix="# use bf16 rather than fp16; else lower the learning rate, warm up longer, clip gradients\n"
                 "torch.autograd.set_detect_anomaly(True)  # names the operation; slow, so only for the search",
                 refuted_by="The scale rises again, and steps are taken.",

@@ -149,6 +149,14 @@ def test_a_loss_scale_that_falls_and_falls(lines: list[str], confidence: str | N
     assert (finding.confidence if finding is not None else None) == confidence
 
 
+def test_the_scales_are_those_at_which_the_gradients_were_seen_to_overflow(tmp_path: Path) -> None:
+    for lines in (deepspeed(range(7, 1, -1)), fairseq(range(6, 0, -1))):
+        finding = found(tmp_path, [*lines, "{'loss': 1.9, 'epoch': 0.3}"], "J01")
+        assert finding is not None
+        assert finding.title == "The gradients overflow 6 times in a row, at each loss scale from 128 down to 4"
+        assert "diverged" not in finding.cause
+
+
 def skipped(*numbers: int) -> list[str]:
     return [
         f"2025-03-08 11:20:41.582 | WARNING | train:fit:402 - Skipping batch at iter {at} (epoch 14): non-finite loss"
