@@ -45,6 +45,8 @@ from gputop.doctor.logs.numbers.parts import LINES_MIN
 from gputop.doctor.logs.numbers.pauses import EVALUATION_SHARE, LONGER, PAUSES_MIN, SHARE
 from gputop.doctor.logs.numbers.ranks.one_is_late import DATA_SHARE, DATA_TIMES, WAIT_SHARE, WORK_SHARE, WORK_TIMES
 from gputop.doctor.logs.numbers.ranks.same_samples import TURNS_MIN as SAME_TURNS
+from gputop.doctor.logs.numbers.ranks.slowest_ranks import STALL_S, TABLES_MIN
+from gputop.doctor.logs.numbers.ranks.slowest_ranks import TIMES as STALL_TIMES
 from gputop.doctor.logs.numbers.ranks.unequal_bars import LEFT_TIMES, SPREAD, TOTALS_MIN
 from gputop.doctor.logs.numbers.ranks.uneven_work import LONGER as LONGER_WORK
 from gputop.doctor.logs.numbers.stands_still import SPAN_S
@@ -86,6 +88,8 @@ sweeps, actors or separate runs.
   ([F01](#f01), [F02](#f02), [F05](#f05), [K01](#k01)). Work is uneven if a different rank is last in each step and takes
   {LONGER_WORK:g} times the mean, or if the rank with the most tokens is last ([F03](#f03)). Also compared: tables with a column
   for each rank ([C11](#c11), [F02](#f02)), and the GPU that each rank says it uses ([A07](#a07)).
+- {TABLES_MIN} or more tables of a step's slowest ranks, some of which wait {STALL_S:.0f} s or more for data, {STALL_TIMES:g}
+  times as long as the rest, while the others wait for them (possible if they are others each time, [F01](#f01)).
 - {TOTALS_MIN} or more progress bars with different totals, {SPREAD:.0%} apart at most, stop at the same count, short of their
   ends by at most {LEFT_TIMES} times the difference of the totals ([C07](#c07)).
 - {LINES_MIN} or more reports of the parts of a step, in a log with losses or scores: data takes

@@ -44,6 +44,7 @@ from gputop.doctor.logs.numbers.ranks.members import Members
 from gputop.doctor.logs.numbers.ranks.rank_columns import RankColumns
 from gputop.doctor.logs.numbers.ranks.rank_tables import RankTables
 from gputop.doctor.logs.numbers.ranks.same_samples import SameSamples
+from gputop.doctor.logs.numbers.ranks.slowest_ranks import SlowestRanks
 from gputop.doctor.logs.numbers.ranks.unequal_bars import UnequalBars
 from gputop.doctor.logs.numbers.ranks.waiting_calls import WaitingCalls
 from gputop.doctor.logs.numbers.said_shares import SaidShares
@@ -117,6 +118,7 @@ def printed_findings(path: Path) -> tuple[Finding, ...]:
             EachRank(),
             RankColumns(),
             RankTables(),
+            SlowestRanks(),
             NotANumber(),
             OneProcess(),
             Pauses(),
