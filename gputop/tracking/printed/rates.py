@@ -13,7 +13,7 @@ _N = r"(\d{1,3}(?:,\d{3}){1,5}(?:\.\d{1,25})?|\d{1,25}(?:\.\d{1,25})?(?:e[+-]?\d
 _UNIT = (
     r"(it|iters?|iterations?|steps?|batch(?:es)?|tok|tokens?|samples?|sequences?|imgs?|images?|ex|examples?|sentences?|"
     r"win|windows?|utts?|utterances?|clips?|frames?|graphs?|patches|tiles|docs?|pairs|crops|rows|records|mols?|molecules|"
-    r"volumes?|scenes?)"
+    r"volumes?|scenes?|ins|instances?)"
 )
 _SECOND = r"s(?:ec(?:ond)?)?\b"
 _PER_S = re.compile(rf"(?i)(?<![\w.,]){_N} ?([KM])? ?{_UNIT} ?(?:/|per |p) ?{_SECOND}(?!\s{{0,9}}[:=]\s{{0,9}}\d)")
@@ -35,6 +35,9 @@ _NAMED_S_PER = re.compile(
 )
 """StyleGAN's "sec/kimg 75.55" takes the name first."""
 _CAMEL = re.compile(rf"(?<![A-Za-z])Curr(Samples)PerSec[=:] ?{_N}")
+_IPS = re.compile(rf"(?i)(?<![\w/])ips[:=] ?{_N}(?=[\s,;]|$)(?! ?{_UNIT}\b)")
+_OF_PADDLE = re.compile(r"(?<![a-z])(?:reader|batch)_cost[:=]")
+"""Next to these times, Paddle's "ips" counts samples; elsewhere it may count anything."""
 _MS_NAMES = (
     r"\bdt|(?<!data )(?<!load )\btime|elapsed time per iteration \(ms\)|\bms per (?:batch|step|iter)|\bms/(?:batch|step)"
 )
@@ -56,13 +59,14 @@ _NO_TIME = re.compile(r" ?(?:[KMGT]i?B\b|\((?!\d))")
 """A size, or a remark that says what it is."""
 _NUMBER = r"[\s:=]+(\d+\.\d+|\d+(?= ?m?s(?:ec)?(?:[\s,;(|\])]|$))) ?(ms|s)?(?:ec)?(?=[\s,;(|\])]|$)"
 _DATA = re.compile(
-    rf"(?i)(?<![\w/])(?:d_time|data(?:[_ ]?(?:time|wait|load(?:er|ing)?(?:_time)?))?|time/data|fetch(?:_time)?|"
-    rf"load(?:ing)?_time|wait(?:ed|ing)?(?: time)?(?: for)?(?: the)?(?: next)?(?: (?:batch|data|loader))){_NUMBER}"
+    r"(?i)(?<![\w/])(?:d_time|(?:avg_)?(?:reader|data)_cost|data(?:[_ ]?(?:time|wait|load(?:er|ing)?(?:_time)?))?|time/data|"
+    rf"fetch(?:_time)?|load(?:ing)?_time|"
+    rf"wait(?:ed|ing)?(?: time)?(?: for)?(?: the)?(?: next)?(?: (?:batch|data|loader))){_NUMBER}"
 )
 _STEP = re.compile(
     r"(?i)(?<![\w/])(?<!data )(?<!load )(?<!loading )(?<!wait )(?<!fetch )"
     r"(?<!forward )(?<!backward )(?<!elapsed )(?<!epoch )(?<!total )"
-    r"(?:(?:b(?:atch)?_|iter_|step_)?time|time/(?:iter|step|batch)|dt|"
+    r"(?:(?:b(?:atch)?_|iter_|step_)?time|(?:avg_)?batch_cost|time/(?:iter|step|batch)|dt|"
     # Without a unit, "total 0.51 data 0.31" are parts of a loss.
     rf"total(?:[ _]time|(?=[\s:=]+[\d.]{{1,20}} ?m?s))){_NUMBER}"
 )
@@ -70,6 +74,7 @@ _COMPUTE = re.compile(rf"(?i)(?<![\w/])(?:compute(?:_time)?|fwd[/+_]bwd|forward[
 """What a step takes besides its data."""
 _OVERLAPS = re.compile(r"(?i)\boverlap|\bin (?:the )?background\b|\bprefetched\b|\bpr[ée]charg[ée]e?s?\b")
 _PLACE = re.compile(r"(?<![\d./:])(\d{1,9})\s?/\s?\d{2,9}\b(?!:\d)")
+_OF_EPOCH = re.compile(r"(?i)\bepochs?\W{0,4}$")
 _STEP_0 = re.compile(r"(?i)\b(?:step|iter|batch)\W{1,3}0\b(?!\.)")
 
 _CLOCK = (
@@ -117,7 +122,7 @@ def is_of_first_batch(line: str) -> bool:
 
     Where a script prints every fiftieth batch, its times would count for fifty.
     """
-    *_, place = (None, *_PLACE.finditer(line))
+    *_, place = (None, *(found for found in _PLACE.finditer(line) if not _OF_EPOCH.search(line[: found.start()][-12:])))
     return (place is not None and int(place[1]) <= 1) or _STEP_0.search(line) is not None
 
 
@@ -134,6 +139,8 @@ def paces(line: str) -> dict[str, float]:
         _add(found, match[1], _number(match[2]) * _FACTORS[(match[3] or "").strip().lower()])
     for match in _CAMEL.finditer(line):
         _add(found, match[1], _number(match[2]))
+    if "ips" in line and _OF_PADDLE.search(line) and (each := _IPS.search(line)) is not None:
+        _add(found, "samples", _number(each[1]))
     slow, named = _S_PER.search(line), _NAMED_S_PER.search(line)
     slow = None if slow is not None and _is_of_another(line, slow) else slow
     if slow is not None:

@@ -46,13 +46,13 @@ _EXPRESSIONS: tuple[tuple[PartKind, str], ...] = (
     ("logging", r"(?<![a-z])(?:log(?:ging)?(?!_)|metrics?|plot|vis(?:ual)?|tensorboard|wandb)(?![a-z])"),
     (
         "data",
-        r"(?<![a-z])(?:get|ready|until_(?:batch|data)|data(?!/(?!time|wait|load))|input|fetch|load(?:er|ing)?|"
+        r"(?<![a-z])(?:get|ready|reader_cost|until_(?:batch|data)|data(?!/(?!time|wait|load))|input|fetch|load(?:er|ing)?|"
         r"batch[_ ]?(?:get|gen|prep)|h2d|preproc|augment|decode(?!r)|tokeniz|collate)",
     ),
     (
         "whole",
         r"^(?:step|iter|iteration|batch|total|elapsed|epoch|train)?[_/ ]?(?:time|total|m?s|sec|dur(?:ation)?|iter|iteration)$"
-        r"|^(?:step|dt|batch)$",
+        r"|^(?:step|dt|batch|(?:avg_)?batch_cost)$",
     ),
     ("compute", rf"(?<![a-z])(?:{_WORKS})(?![a-z])|fwd|bwd"),
 )
@@ -68,7 +68,8 @@ _OF_ESPNET = "iter_time", "train_time"
 _ENDS_WITH_A_UNIT = re.compile(r"^(?!.*per_)(?:.*_(m?s|secs?|time)|(?:m?s|t|sec)_.*)$")
 _CLEAR = re.compile(
     r"data|load|fetch|get|(?:batch )?ready|fwd|bwd|fwd[+/]?bwd|forward[+/]backward|bwd\+all[-_]?reduce|forward|backward|"
-    r"busy|comp(?:ute)?|all[-_ ]?reduce|sync|comm|wait(?:ed)?|time|dt|batch|step(?:_time)?"
+    r"busy|comp(?:ute)?|all[-_ ]?reduce|sync|comm|wait(?:ed)?|time|dt|batch|step(?:_time)?|"
+    r"(?:avg_)?(?:reader|data|batch)_cost"
 )
 """Names that mean parts of a step even if no unit follows the number."""
 _COUNTED = frozenset(("b", "batches", "it", "iters", "steps", "games", "episodes", "samples"))

@@ -28,7 +28,10 @@ _MEASURED = re.compile(
     r"(?i)loss|(?<![a-z])(?:ppl|perplexity|nll|kld?|ce|ctc|mse|mae|\w{1,10}_l[12]|psnr|acc|accuracy|reward|return|sdr|dice)(?![a-z])\W{1,4}-?\d"
 )
 MEANS_MIN = 2
-"""This many reports are enough if each is the mean of many steps (our choice)."""
+"""This many reports are enough if each is the mean of many steps, and in each that begins nothing, the share is large (our
+choice)."""
+_OF_MEANS = ("time across ranks", "reader_cost", "batch_cost")
+"""In lines whose times are means of the steps since the line before: Megatron's and Paddle's."""
 BEGINS_WITHIN = 2
 """The first report of a run comes after at most this many times the steps from one to the next (our choice)."""
 _PLACE = re.compile(r"\[\s{0,9}(\d{1,9})\s?/\s?\d{1,9}\]")
@@ -46,7 +49,7 @@ class StepParts:
         self._trained = 0
         """How many lines print a loss or a score, up to ``TRAINED_MIN``: programs that do not train have parts, too."""
         self._are_means = False
-        """Whether the times are Megatron's, each the mean of many steps."""
+        """Whether the times are means of many steps."""
         self._block: dict[str, float] = {}
         self._sums: dict[PartKind, float] = {}
         self._begun: dict[PartKind, float] = {}
@@ -54,13 +57,15 @@ class StepParts:
         time."""
         self._reports = 0
         self._beginnings = 0
+        self._usual: list[Mapping[PartKind, float]] = []
+        """The first reports that begin nothing: fewer than ``LINES_MIN``."""
         self._epoch: int | None = None
         self._step: int | None = None
         """The newest report's."""
 
     def read(self, line: Line) -> None:
         """Take the next line."""
-        self._are_means = self._are_means or "time across ranks" in line.lower
+        self._are_means = self._are_means or any(words in line.lower for words in _OF_MEANS)
         if line.is_of_evaluation or (line.parts and is_of_first_batch(line.text)):
             return
         measured = _MEASURED.search(line.text) is not None or any("loss" in column for column in line.row)
@@ -87,10 +92,11 @@ class StepParts:
             return ()
         kind = max(SHARES, key=lambda item: self._sums.get(item, 0.0))
         share = min(self._sums.get(kind, 0.0) / whole, self._share_later(kind, kind_of_wait))
+        least = share if self._reports >= LINES_MIN else min(share, self._share_of_each(kind, kind_of_wait))
         possible, likely = SHARES[kind]
-        if share < possible:
+        if least < possible:
             return ()
-        sure = share >= likely and not (kind == kind_of_wait == "data" and waiting)
+        sure = least >= likely and not (kind == kind_of_wait == "data" and waiting)
         return (takes_much(kind, share, "likely" if sure else "possible", self._reports),)
 
     def _share_later(self, kind: PartKind, kind_of_wait: PartKind) -> float:
@@ -103,6 +109,12 @@ class StepParts:
             return 1.0
         return (self._sums.get(kind, 0.0) - begun.get(kind, 0.0)) / whole
 
+    def _share_of_each(self, kind: PartKind, kind_of_wait: PartKind) -> float:
+        """Return the least share of a kind in the reports that begin nothing; 0 if these are too few."""
+        kinds = {kind, "waiting"} if kind == kind_of_wait else {kind}
+        shares = [sum(found.get(each, 0.0) for each in kinds) / sum(found.values()) for found in self._usual]
+        return min(shares) if len(shares) >= MEANS_MIN else 0.0
+
     def _end_block(self) -> None:
         block, self._block = self._block, {}
         if len(block) > 1 and any(kind_of(name) in (None, "compute", "whole") for name in block):
@@ -110,17 +122,19 @@ class StepParts:
 
     def _take(self, parts: Mapping[str, float], line: Line | None = None) -> None:
         found = spent(parts)
-        if len(found) < 2 or self._reports >= KEPT:
+        if len(found) < 2 or self._reports >= KEPT or not sum(found.values()):
             return
         epoch, step = (line is not None and position_of(line.text)) or (None, None)
         places = _PLACE.findall(line.text) if line is not None and step is None else []
         step = int(places[-1]) if places else step
         if self._reports == 1 and is_within(self._step, step) and epoch == self._epoch:
-            self._begun, self._beginnings = {}, 0  # what is posted begins in the middle of a run
+            self._usual, self._begun, self._beginnings = [self._begun], {}, 0  # what is posted begins in the middle of a run
         begins = not self._reports or epoch != self._epoch
         self._epoch, self._step = epoch, step
         self._reports += 1
         self._beginnings += begins
+        if not begins and len(self._usual) < LINES_MIN:
+            self._usual.append(found)
         for kind, seconds in found.items():
             self._sums[kind] = self._sums.get(kind, 0.0) + seconds
             if begins:

@@ -27,9 +27,11 @@ BEGINS_WITHIN = 2
 """The first report of a run comes after at most this many times the steps from one to the next (our choice)."""
 INSIDE_SHARE = 0.95
 """This share of the values must fit into their step; otherwise the names mean something else."""
-_DATA = re.compile(r"^(?P<prefix>(?:\w+/)*)(?:data|data_?load(?:ing|er)?)_?(?:time|s|sec)$", re.IGNORECASE)
+_DATA = re.compile(
+    r"^(?P<prefix>(?:\w+/)*)(?:(?:data|data_?load(?:ing|er)?)_?(?:time|s|sec)|(?:avg_)?reader_cost)$", re.IGNORECASE
+)
 _RATE = "it_per_sec"
-_STEP = ("time", "batch_time", "iter_time", "step_time", "time_per_step")
+_STEP = ("time", "batch_time", "iter_time", "step_time", "time_per_step", "batch_cost", "avg_batch_cost")
 
 
 EVALUATION_SECONDS_MIN = 30.0

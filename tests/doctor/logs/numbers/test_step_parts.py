@@ -228,3 +228,57 @@ def test_the_wait_at_the_start_is_no_lasting_one(lines: list[str], confidence: s
 def test_waits_beside_the_time_of_a_batch(line: str, waited: float, found_: bool, tmp_path: Path) -> None:
     lines = [line.format(at=at, data=waited, whole=waited + 0.3, loss=3 - at / 40) for at in range(40, 52)]
     assert (found(tmp_path, lines, "D01") is not None) is found_
+
+
+def paddle(waited: Callable[[int], float], number: int, first: int = 1, line: str = "") -> list[str]:
+    """Return reports of Paddle's trainers, each the mean of 20 steps; ``waited``: the seconds per step, by the report."""
+    line = line or (
+        "[2022/03/04 08:00:{report:02d}] ppocr INFO: epoch: [2/90], iter: {step}, lr: 0.001000, loss: {loss:.6f}, "
+        "acc: 0.312500, reader_cost: {data:.5f} s, batch_cost: {whole:.5f} s, samples: 640, ips: {rate:.5f}"
+    )
+    reports = ((report, waited(report)) for report in range(first, first + number))
+    return [
+        line.format(report=report, step=20 * report, loss=4 / report, data=data, whole=data + 0.6, rate=32 / (data + 0.6))
+        for report, data in reports
+    ]
+
+
+PADDLE_REC = (
+    "epoch: 0, batch_id: {step}, auc: 0.61, avg_reader_cost: {data:.5f} sec, avg_batch_cost: {whole:.5f} sec, "
+    "avg_samples: 32.00000, ips: {rate:.5f} ins/s, loss: {loss:.4f}"
+)
+PADDLE_DETECTION = (
+    "[03/04 08:00:{report:02d}] ppdet.engine INFO: Epoch: [2] [ {step}/2030] learning_rate: 0.000125 loss: {loss:.6f} "
+    "eta: 2:03:04 batch_cost: {whole:.4f} data_cost: {data:.4f} ips: {rate:.4f} images/s"
+)
+
+
+@pytest.mark.parametrize("text", ["", PADDLE_REC, PADDLE_DETECTION])
+@pytest.mark.parametrize(
+    ("waited", "number", "first", "confidence"),
+    [
+        (lambda report: 2.9 + report % 3, 4, 31, "likely"),
+        (lambda report: 0.02, 4, 31, None),
+        (lambda report: 2.9 if report == 1 else 0.02, 4, 1, None),  # the workers start
+        (lambda report: 9.0 / report**3, 4, 1, None),  # and a slow disk is read for the first time
+        (lambda report: 2.9 if report == 33 else 0.02, 4, 31, None),  # once
+        (lambda report: 2.9, 2, 31, None),
+        (lambda report: 2.9, 30, 1, "likely"),
+        (lambda report: 0.02, 30, 1, None),
+    ],
+)
+def test_the_costs_of_paddle(
+    waited: Callable[[int], float], number: int, first: int, confidence: str | None, text: str, tmp_path: Path
+) -> None:
+    finding = found(tmp_path, paddle(waited, number, first, text), "D01")
+    assert (finding.confidence if finding is not None else None) == confidence
+
+
+def test_a_cost_that_is_no_time(tmp_path: Path) -> None:
+    lines = [f"step {at} train_cost: {3 / at:.4f} batch_cost: {2.9 / at:.4f} cost: {2.1 / at:.4f}" for at in range(1, 40)]
+    assert found(tmp_path, lines, "D01") is None
+
+
+def test_batches_in_the_first_epoch_are_not_the_first_batch(tmp_path: Path) -> None:
+    lines = [text.replace("[2/90]", "[1/90]") for text in paddle(lambda report: 2.9, 8, 31)]
+    assert found(tmp_path, lines, "D01") is not None

@@ -20,7 +20,10 @@ def logs(data_s: float, step_s: float = 0.5, names: tuple[str, str] = ("data_tim
     return lambda second: with_metrics(single(second, {}, metrics=metrics))
 
 
-@pytest.mark.parametrize("names", [("data_time", "time"), ("train/data_time", "train/time"), ("data_s", "step_time")])
+PADDLE = "Train/reader_cost", "Train/batch_cost"
+
+
+@pytest.mark.parametrize("names", [("data_time", "time"), ("train/data_time", "train/time"), ("data_s", "step_time"), PADDLE])
 def test_a_large_share_is_reported_with_the_metrics_it_comes_from(names: tuple[str, str]) -> None:
     finding = verdict(only_shown(logs(0.3, names=names), {"source": "log"}), 30)
     assert (finding.id, finding.severity, finding.confidence) == ("D01", "warning", "likely")

@@ -301,6 +301,14 @@ def test_a_pause_needs_not_be_long_beside_slow_steps(last: int, found: bool) -> 
         ("loss 2.1 ppl 8.2 s/it 0.5", {"it_per_sec": 2.0}),
         ("throughput 12.3K tok/s 41% mfu", {"tokens_per_sec": 12300.0}),
         ("12.3 it/s 4 GPUs", {"it_per_sec": 12.3}),
+        ("auc: 0.61, avg_samples: 32.00000, ips: 2560.5 ins/s", {"samples_per_sec": 2560.5}),
+        ("epoch 2 loss 0.4 ips: 16.25 instance/sec", {"samples_per_sec": 16.25}),
+        (
+            "reader_cost: 0.25 s, batch_cost: 0.50 s, samples: 640, ips: 64.25",
+            {"samples_per_sec": 64.25, "data_time": 0.25, "time": 0.5, "it_per_sec": 2.0},
+        ),
+        ("loss 0.4 ips: 64.25", {}),
+        ("loss 0.4 batch_cost: 0.50 cost 0.3", {}),
     ],
 )
 def test_a_unit_belongs_to_one_number(line: str, found: dict[str, float]) -> None:
