@@ -86,6 +86,7 @@ _WHOLE = re.compile(
     r"(?i)\b(?P<what>train(?:ing)?|epoch|val(?:id(?:ation)?)?|eval(?:uation)?)(?:[ _](?:epoch|loop|phase|step))?"
     rf"(?: \d{{1,15}}(?:/\d{{1,15}})?)?[ _:]{{0,9}}{_TOOK}(?:_?s(?:ec)?)?[\"']?(?: taken)?[\s:=]{{1,60}}{_CLOCK}"
 )
+_THIS_EPOCH = re.compile(rf"(?i)\btime (?:(?:of|for) )?this epoch ?[:=] {{0,4}}{_CLOCK}(?! ?(?:/|of\b))")
 _SPAN = r"[\s:=]{1,9}(\d{1,25}(?:\.\d{1,25})?) ?(ms|s|m)(?:ec|in)?\b"
 _BOTH = re.compile(rf"(?i)(?<![\w/.])train(?:ing)?{_SPAN}.{{1,80}}?(?<![\w/.])(?:val(?:id(?:ation)?)?|eval(?:uation)?){_SPAN}")
 """Two times side by side, "train 12.1s eval 4.0s": without the word time, only both together say what they are."""
@@ -194,6 +195,8 @@ def whole_times(line: str) -> dict[str, float]:
         what = match["what"].lower()
         name = TRAINING_S if what.startswith("train") else EPOCH_S if what == "epoch" else EVALUATION_S
         found.setdefault(name, value)
+    if not found and (took := _THIS_EPOCH.search(line)) is not None and not _GOES_ON.match(line, took.end()):
+        return {EPOCH_S: _seconds(*took.groups())}
     loss = line.lower().find("loss") if not found else -1
     if (
         loss >= 0

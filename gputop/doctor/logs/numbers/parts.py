@@ -72,6 +72,7 @@ _CLEAR = re.compile(
     r"(?:avg_)?(?:reader|data|batch)_cost"
 )
 """Names that mean parts of a step even if no unit follows the number."""
+_WORDS_OF_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _COUNTED = frozenset(("b", "batches", "it", "iters", "steps", "games", "episodes", "samples"))
 _COUNT = re.compile(r"([A-Za-z][\w+/-]{1,20})[ :=]{1,3}\d{1,9} $")
 """Before what is counted, which comes before its time: "train 400 b 19.4 s"."""
@@ -96,7 +97,7 @@ def parts_of(text: str) -> dict[str, float]:
         unit = match["unit"] or match["in"] or (heading[1] if heading is not None else "")
         if not match["unit"] and _NO_TIME.search(match[1]):
             continue
-        name, seconds = match[1].lower(), float(match[3])
+        name, seconds = _lower(match[1]), float(match[3])
         if name in _COUNTED and (counted := _COUNT.search(text, max(0, match.start() - 40), match.start())) is not None:
             name = counted[1].lower()
         if name == "sync" and _WAIT_FOR_GPU.search(text, max(0, match.start() - 8), match.start()):
@@ -119,6 +120,11 @@ def parts_of(text: str) -> dict[str, float]:
     if found.keys() >= set(inner):
         found.pop(outer, None)
     return found
+
+
+def _lower(name: str) -> str:
+    """Return a name in lower case; one such as "DataLoadingTime", which names a time, with its words apart."""
+    return (_WORDS_OF_CAMEL.sub("_", name) if name.endswith("Time") else name).lower()
 
 
 def within_others(name: str) -> bool:

@@ -26,6 +26,7 @@ TRAINED_MIN, BLOCK_MAX = 3, 64
 """At least this many lines print a loss or a score (our choice), and at most this many lines form one report."""
 _MEASURED = re.compile(
     r"(?i)loss|(?<![a-z])(?:ppl|perplexity|nll|kld?|ce|ctc|mse|mae|\w{1,10}_l[12]|psnr|acc|accuracy|reward|return|sdr|dice)(?![a-z])\W{1,4}-?\d"
+    r"|(?<![a-z])err\W{1,4}\d{1,4}\.\d"
 )
 MEANS_MIN = 2
 """This many reports are enough if each is the mean of many steps, and in each that begins nothing, the share is large (our

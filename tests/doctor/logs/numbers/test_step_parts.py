@@ -44,6 +44,9 @@ DEEPSPEED = "[Rank 0] time (ms) | fwd: 218.67 | bwd: 5725.52 | bwd_inner: 443.38
             "Train Epoch: 2 [ 51200/912000 (6%)] Data (t): 3.871 Batch (t): 4.265, 240.1/s LR: 0.0005 Loss: 3.2120 (3.4019)",
             {"data": 3.871, "batch": 4.265},
         ),
+        ("Epoch: [1][7/9000]  Time 1.51 LR 1e-02 DataLoadingTime 0.04", {"time": 1.51, "data_loading_time": 0.04}),
+        ("[4] StepTime: 0.31 FetchTime: 0.12", {"step_time": 0.31, "fetch_time": 0.12}),
+        ("TIME 0.31 LossTime 0.12 Sometime 0.4", {}),
         ("batch 0.5 data 3 of 9 files", {}),
         ("batch 32.0 loss 0.4", {}),
         ("step=100 fetch_errors=2 fetch_retries=3 wait_ms=3 step_ms=414", {"wait_ms": 0.003, "step_ms": 0.414}),
@@ -282,3 +285,14 @@ def test_a_cost_that_is_no_time(tmp_path: Path) -> None:
 def test_batches_in_the_first_epoch_are_not_the_first_batch(tmp_path: Path) -> None:
     lines = [text.replace("[2/90]", "[1/90]") for text in paddle(lambda report: 2.9, 8, 31)]
     assert found(tmp_path, lines, "D01") is not None
+
+
+@pytest.mark.parametrize(("seconds", "often", "confidence"), [(3.4, 1, "likely"), (5.4, 7, "possible"), (0.05, 1, None)])
+def test_a_name_in_camel_case_that_ends_with_time(seconds: float, often: int, confidence: str | None, tmp_path: Path) -> None:
+    lines = [
+        f"Epoch: [3][{at}/8000]\t Time 1.402 Err {7 - at / 90:.4f} Top1-%: 1.20 LR 1e-02 DataLoadingTime "
+        f"{44.2 if at == 1 else 0.04 if at % often else seconds:.3f}"
+        for at in range(1, 15)
+    ]
+    finding = found(tmp_path, lines, "D01")
+    assert (finding.confidence if finding is not None else None) == confidence
