@@ -36,6 +36,7 @@ from gputop.doctor.logs.numbers.lost.loss_scale import LossScale
 from gputop.doctor.logs.numbers.lost.nan_norms import NanNorms
 from gputop.doctor.logs.numbers.lost.not_a_number import NotANumber
 from gputop.doctor.logs.numbers.lost.skipped_batches import SkippedBatches
+from gputop.doctor.logs.numbers.parts import means_in
 from gputop.doctor.logs.numbers.pauses import Pauses
 from gputop.doctor.logs.numbers.ranks.checksums import Checksums
 from gputop.doctor.logs.numbers.ranks.each_rank import EachRank
@@ -47,6 +48,7 @@ from gputop.doctor.logs.numbers.ranks.same_samples import SameSamples
 from gputop.doctor.logs.numbers.ranks.slowest_ranks import SlowestRanks
 from gputop.doctor.logs.numbers.ranks.unequal_bars import UnequalBars
 from gputop.doctor.logs.numbers.ranks.waiting_calls import WaitingCalls
+from gputop.doctor.logs.numbers.running_means import RunningMeans
 from gputop.doctor.logs.numbers.said_shares import SaidShares
 from gputop.doctor.logs.numbers.stands_still import StandsStill
 from gputop.doctor.logs.numbers.stated import Stated
@@ -124,6 +126,7 @@ def printed_findings(path: Path) -> tuple[Finding, ...]:
             Pauses(),
             FirstBatches(),
             GrowingParts(),
+            RunningMeans(),
             StepParts(),
         ),
         *(
@@ -239,6 +242,8 @@ class _Paces:
             return
         self._read_elapsed(line)
         found = rates.paces(line)
+        if rates.DATA_TIME in found and means_in(line) is not None:
+            del found[rates.DATA_TIME]  # RunningMeans reads more of it
         if not found and not self._columns and not self._bars:
             self._take_time(line)
         bar = _BAR.match(line) if found else None

@@ -81,6 +81,13 @@ _COUNTS = ("step", "iter", "iteration", "batch", "epoch")
 _NESTED = ("bwd_inner", "bwd_allreduce"), "bwd"
 """DeepSpeed's parts of another part."""
 
+_N = r"(\d{1,6}(?:\.\d{1,6})?)"
+_RATE = r"(?:, {0,4}[\d.,]{1,12} ?/ ?s)?"
+_MEAN = rf" {{0,3}}[:= ] {{0,3}}\d{{1,6}}(?:\.\d{{1,6}})? ?(?:m?s)?{_RATE} {{1,3}}\( {{0,4}}{_N} ?(m?s)?{_RATE}\)"
+_DATA_MEAN = re.compile(rf"(?i)(?<![\w/.-])data(?:[_ ]?(?:time|load(?:ing)?(?:[_ ]time)?))?{_MEAN}")
+_STEP_MEAN = re.compile(rf"(?i)(?<![\w/.-])(?<!data )(?<!load )(?<!loading )(?:(?:batch|iter|step)[_ ]?time|time|batch){_MEAN}")
+"""The mean so far in brackets behind the time of one batch: "Data 0.001 (11.8)", and timm's rates beside both."""
+
 
 def parts_of(text: str) -> dict[str, float]:
     """Return the seconds of each part that a line prints, by its name in lower case; as printed if it names no unit.
@@ -125,6 +132,16 @@ def parts_of(text: str) -> dict[str, float]:
 def _lower(name: str) -> str:
     """Return a name in lower case; one such as "DataLoadingTime", which names a time, with its words apart."""
     return (_WORDS_OF_CAMEL.sub("_", name) if name.endswith("Time") else name).lower()
+
+
+def means_in(text: str) -> tuple[float, float] | None:
+    """Return the running means of the time for data and of the whole step, in one unit; None if a line does not print both."""
+    data = _DATA_MEAN.search(text) if "(" in text else None
+    step = _STEP_MEAN.search(text) if data is not None else None
+    if data is None or step is None or (data[2] == "ms") != (step[2] == "ms"):
+        return None
+    part, whole = float(data[1]), float(step[1])
+    return (part, whole) if part <= whole and not overlaps(text) else None
 
 
 def within_others(name: str) -> bool:

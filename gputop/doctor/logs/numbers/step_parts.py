@@ -10,7 +10,7 @@ from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Confidence, Fact, Finding
 from gputop.doctor.logs.after import position_of
 from gputop.doctor.logs.numbers.line import Line
-from gputop.doctor.logs.numbers.parts import LINES_MIN, PartKind, kind_of, spent
+from gputop.doctor.logs.numbers.parts import LINES_MIN, PartKind, kind_of, means_in, spent
 from gputop.doctor.logs.numbers.texts import CHECKPOINTS, COMMUNICATES, EVALUATION, WAITS_FOR_DATA, Text
 from gputop.tracking.printed.rates import is_of_first_batch
 
@@ -24,7 +24,7 @@ SHARES: dict[PartKind, tuple[float, float]] = {
 """The least share of a step for a possible and for a likely finding (our choice)."""
 TRAINED_MIN, BLOCK_MAX = 3, 64
 """At least this many lines print a loss or a score (our choice), and at most this many lines form one report."""
-_MEASURED = re.compile(
+MEASURED = re.compile(
     r"(?i)loss|(?<![a-z])(?:ppl|perplexity|nll|kld?|ce|ctc|mse|mae|\w{1,10}_l[12]|psnr|acc|accuracy|reward|return|sdr|dice)(?![a-z])\W{1,4}-?\d"
     r"|(?<![a-z])err\W{1,4}\d{1,4}\.\d"
 )
@@ -35,7 +35,7 @@ _OF_MEANS = ("time across ranks", "reader_cost", "batch_cost")
 """In lines whose times are means of the steps since the line before: Megatron's and Paddle's."""
 BEGINS_WITHIN = 2
 """The first report of a run comes after at most this many times the steps from one to the next (our choice)."""
-_PLACE = re.compile(r"\[\s{0,9}(\d{1,9})\s?/\s?\d{1,9}\]")
+PLACE = re.compile(r"\[\s{0,9}(\d{1,9})\s?/\s?\d{1,9}(?=\]|\s?\()")
 KEPT = 10_000
 """At most this many reports are read: more would say the same."""
 
@@ -57,6 +57,8 @@ class StepParts:
         """The sums over the first report, and over those that begin an epoch: workers start, and files are read for the first
         time."""
         self._reports = 0
+        self._with_means = 0
+        """How many of them also print running means, which say more about the wait for data: ``running_means`` reads them."""
         self._beginnings = 0
         self._usual: list[Mapping[PartKind, float]] = []
         """The first reports that begin nothing: fewer than ``LINES_MIN``."""
@@ -69,7 +71,7 @@ class StepParts:
         self._are_means = self._are_means or any(words in line.lower for words in _OF_MEANS)
         if line.is_of_evaluation or (line.parts and is_of_first_batch(line.text)):
             return
-        measured = _MEASURED.search(line.text) is not None or any("loss" in column for column in line.row)
+        measured = MEASURED.search(line.text) is not None or any("loss" in column for column in line.row)
         self._trained += measured and self._trained < TRAINED_MIN
         parts = line.parts
         self._of_several = self._of_several or line.speaker is not None
@@ -95,7 +97,7 @@ class StepParts:
         share = min(self._sums.get(kind, 0.0) / whole, self._share_later(kind, kind_of_wait))
         least = share if self._reports >= LINES_MIN else min(share, self._share_of_each(kind, kind_of_wait))
         possible, likely = SHARES[kind]
-        if least < possible:
+        if least < possible or (kind == "data" and 2 * self._with_means > self._reports):
             return ()
         sure = least >= likely and not (kind == kind_of_wait == "data" and waiting)
         return (takes_much(kind, share, "likely" if sure else "possible", self._reports),)
@@ -126,13 +128,14 @@ class StepParts:
         if len(found) < 2 or self._reports >= KEPT or not sum(found.values()):
             return
         epoch, step = (line is not None and position_of(line.text)) or (None, None)
-        places = _PLACE.findall(line.text) if line is not None and step is None else []
-        step = int(places[-1]) if places else step
+        places = PLACE.findall(line.text) if line is not None else []
+        step = int(places[-1]) if places and step is None else step
         if self._reports == 1 and is_within(self._step, step) and epoch == self._epoch:
             self._usual, self._begun, self._beginnings = [self._begun], {}, 0  # what is posted begins in the middle of a run
         begins = not self._reports or epoch != self._epoch
         self._epoch, self._step = epoch, step
         self._reports += 1
+        self._with_means += bool(places) and line is not None and means_in(line.text) is not None
         self._beginnings += begins
         if not begins and len(self._usual) < LINES_MIN:
             self._usual.append(found)

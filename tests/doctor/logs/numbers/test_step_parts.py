@@ -223,7 +223,7 @@ def test_the_wait_at_the_start_is_no_lasting_one(lines: list[str], confidence: s
 @pytest.mark.parametrize(
     "line",
     [
-        "Train: [3/80][{at}/312] Data {data:.3f} (0.871) Batch {whole:.3f} (1.244) Remain 08:14:20 loss: {loss:.4f} Lr: 0.0041",
+        "Train: [3/80][{at}/312] Data {data:.3f} ({data:.3f}) Batch {whole:.3f} ({whole:.3f}) Remain 08:14 loss: {loss:.4f}",
         "Train Epoch: 2 [{at}00/91200 (6%)] Data (t): {data:.3f} Batch (t): {whole:.3f}, 240.1/s LR: 0.0005 Loss: {loss:.4f}",
     ],
 )

@@ -319,18 +319,20 @@ def test_a_unit_belongs_to_one_number(line: str, found: dict[str, float]) -> Non
     assert paces(line) == found
 
 
-TIMM = "Train: {epoch} [{at:4d}/389 ({share:3.0f}%)]  Loss: 4.79 (4.79)  Time: {time:.3f}s (0.4s)  Data: {data:.3f} (0.1)"
+TIMM = (
+    "Train: {epoch} [{at:4d}/389 ({share:3.0f}%)]  Loss: 4.79 (4.79)  Time: {time:.3f}s ({mean_time:.3f}s)  "
+    "Data: {data:.3f} ({mean:.3f})"
+)
 
 
 def test_the_first_batch_of_an_epoch_says_nothing_of_the_others(tmp_path: Path) -> None:
+    def line(epoch: int, at: int, data: float) -> str:
+        mean, this = (1.5 + data * at) / (at + 1), data if at else 1.5
+        times = {"time": 0.313 + this, "mean_time": 0.313 + mean, "data": this, "mean": mean}
+        return TIMM.format(epoch=epoch, at=at, share=at / 3.89, **times)
+
     def lines(data: float) -> list[str]:
-        return [
-            TIMM.format(
-                epoch=epoch, at=at, share=at / 3.89, time=0.313 + data * bool(at) + 1.5 * (not at), data=data if at else 1.5
-            )
-            for epoch in range(9)
-            for at in range(0, 389, 50)
-        ]
+        return [line(epoch, at, data) for epoch in range(9) for at in range(0, 389, 50)]
 
     assert told(tmp_path, lines(0.007)).count("D01") == 0
     assert told(tmp_path, lines(0.6))[0] == "D01"
