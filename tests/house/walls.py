@@ -107,7 +107,7 @@ _TABLE = {
     "jobs": "ground programs recipes",
     "jobs/output": (
         "ground doctor/findings doctor/logs doctor/logs/meaning doctor/logs/numbers doctor/logs/numbers/gpus"
-        " doctor/logs/numbers/lost doctor/logs/numbers/ranks"
+        " doctor/logs/numbers/lost doctor/logs/numbers/paces doctor/logs/numbers/ranks"
         " doctor/logs/patterns jobs tracking/journal"
         " tracking/printed tracking/reader"
     ),
@@ -133,6 +133,7 @@ _TABLE = {
     "doctor/logs/numbers": "ground doctor/findings doctor/logs tracking/printed",
     "doctor/logs/numbers/gpus": "ground doctor/findings doctor/logs doctor/logs/numbers",
     "doctor/logs/numbers/lost": "ground doctor/findings doctor/logs doctor/logs/numbers tracking/printed",
+    "doctor/logs/numbers/paces": "ground doctor/findings doctor/logs doctor/logs/numbers tracking/printed",
     "doctor/logs/numbers/ranks": "ground doctor/findings doctor/logs doctor/logs/numbers doctor/logs/numbers/gpus",
     "doctor/preflight": "ground doctor/evidence doctor/findings",
     "doctor/rules/support": (

@@ -36,6 +36,7 @@ from gputop.doctor.logs.numbers.lost.loss_scale import LossScale
 from gputop.doctor.logs.numbers.lost.nan_norms import NanNorms
 from gputop.doctor.logs.numbers.lost.not_a_number import NotANumber
 from gputop.doctor.logs.numbers.lost.skipped_batches import SkippedBatches
+from gputop.doctor.logs.numbers.paces.stays_slow import StaysSlow
 from gputop.doctor.logs.numbers.parts import means_in
 from gputop.doctor.logs.numbers.pauses import Pauses
 from gputop.doctor.logs.numbers.ranks.checksums import Checksums
@@ -130,6 +131,7 @@ def printed_findings(path: Path) -> tuple[Finding, ...]:
             StepParts(),
         ),
         *(
+            StaysSlow(),
             GrowingMemory(),
             MemoryLines(),
             StandsStill(),
