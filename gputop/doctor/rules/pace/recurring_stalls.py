@@ -16,7 +16,7 @@ from gputop.doctor.rules.pace import beside, own_times
 from gputop.doctor.rules.pace.beside import EVALUATION_MAX_SHARE, EVALUATION_SHARE, PAUSE_SHARE
 from gputop.doctor.rules.pace.by_stack import WRITTEN_SURE_BYTES, calls_by_stack, pauses_by_stack, works_by_stack
 from gputop.doctor.rules.pace.other_work import PAUSE_SURE_SHARE
-from gputop.doctor.rules.pace.own_times import PAUSES_SHARE, evaluates_longer, pauses_before_evaluations, stalls_by_own_times
+from gputop.doctor.rules.pace.own_times import PAUSES_SHARE, evaluates_longer, pauses_before_evaluations
 from gputop.doctor.rules.pace.saves import (
     OFTEN_STEPS,
     SAVES_MIN,
@@ -119,12 +119,18 @@ def _works(evidence: Evidence, group: RankGroup) -> Judgement:
     return judged if judged is None or slows_down(evidence, group) is None else None
 
 
+def _by_own_times(evidence: Evidence, group: RankGroup) -> Judgement:
+    """Judge E07 by printed times of steps, unless they grow: then few are above the median, and E10 says so."""
+    judged = own_times.stalls_by_own_times(evidence, group)
+    return judged if judged is None or slows_down(evidence, group) is None else None
+
+
 _JUDGES = (
     saves_too_often,
     writes_in_the_loop,
     pauses_while_it_writes,
     evaluates_longer,
-    stalls_by_own_times,
+    _by_own_times,
     pauses_by_stack,
     _works,
     pauses_before_evaluations,

@@ -81,6 +81,15 @@ def test_rates_that_some_steps_print_are_no_times_of_steps(tmp_path: Path) -> No
     assert "E07" not in {item.id for item in explain_logs([str(log)])[0]}
 
 
+def test_times_that_grow_are_no_stalls_at_regular_distances(tmp_path: Path) -> None:
+    def seconds(step: int) -> float:
+        return 0.5 * 1.05**step * (8 if step > STEPS / 2 and step % 20 == 0 else 1)
+
+    log = tmp_path / "train.log"
+    log.write_text("\n".join(WITH_DATA.format(step=n, loss=2 - n / 500, s=seconds(n)) for n in range(1, STEPS + 1)) + "\n")
+    assert [item.id for item in explain_logs([str(log)])[0]] == ["E10"]
+
+
 def test_the_seconds_of_steps_by_their_rates() -> None:
     seconds = windows.seconds_of(PointSeries((4, 5, 6, 7), (1.0, 2.0, 3.0, 4.0), (0.01, 2.0, 0.0, 4.0)))
     assert list(seconds.steps) == [5, 6, 7]
