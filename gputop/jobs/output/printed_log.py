@@ -36,6 +36,7 @@ from gputop.doctor.logs.numbers.lost.loss_scale import LossScale
 from gputop.doctor.logs.numbers.lost.nan_norms import NanNorms
 from gputop.doctor.logs.numbers.lost.not_a_number import NotANumber
 from gputop.doctor.logs.numbers.lost.skipped_batches import SkippedBatches
+from gputop.doctor.logs.numbers.paces.few_times import FewTimes
 from gputop.doctor.logs.numbers.paces.stays_slow import StaysSlow
 from gputop.doctor.logs.numbers.parts import means_in
 from gputop.doctor.logs.numbers.pauses import Pauses
@@ -132,6 +133,7 @@ def printed_findings(path: Path) -> tuple[Finding, ...]:
         ),
         *(
             StaysSlow(),
+            FewTimes(),
             GrowingMemory(),
             MemoryLines(),
             StandsStill(),
