@@ -142,7 +142,10 @@ _TABLE = {
     "doctor/rules/hosts": "ground doctor/evidence doctor/facts doctor/findings doctor/rules/support joined",
     "doctor/rules/data_parallel": "ground doctor/evidence doctor/facts doctor/findings doctor/rules/support",
     "doctor/rules/ddp": "ground doctor/evidence doctor/facts doctor/findings doctor/rules/support",
-    "doctor/rules/learning": "ground doctor/evidence doctor/facts doctor/findings doctor/rules/support history",
+    "doctor/rules/learning/evaluating": "ground doctor/evidence doctor/facts doctor/findings doctor/rules/support",
+    "doctor/rules/learning": (
+        "ground doctor/evidence doctor/facts doctor/findings doctor/rules/learning/evaluating doctor/rules/support history"
+    ),
     "doctor/rules/machine": (
         "ground doctor/evidence doctor/facts doctor/findings doctor/logs/meaning doctor/logs/patterns doctor/rules/support"
     ),

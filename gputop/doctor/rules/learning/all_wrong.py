@@ -8,10 +8,10 @@ from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings.finding import Fact
-from gputop.doctor.rules.learning.courses import courses
-from gputop.doctor.rules.learning.evaluations import words_of
+from gputop.doctor.rules.learning.evaluating.courses import courses
+from gputop.doctor.rules.learning.evaluating.evaluations import words_of
+from gputop.doctor.rules.learning.evaluating.scored import PERCENT
 from gputop.doctor.rules.learning.guessing import steady_median
-from gputop.doctor.rules.learning.scored import PERCENT
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
 from gputop.history.points import PointSeries

@@ -10,8 +10,8 @@ from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings.finding import Fact, Finding
-from gputop.doctor.rules.learning.courses import Course, courses
-from gputop.doctor.rules.learning.evaluations import (
+from gputop.doctor.rules.learning.evaluating.courses import Course, courses
+from gputop.doctor.rules.learning.evaluating.evaluations import (
     DIGITS_MIN,
     SCORES_MIN,
     TIMES_MIN,
@@ -22,7 +22,7 @@ from gputop.doctor.rules.learning.evaluations import (
     is_telling,
     words_of,
 )
-from gputop.doctor.rules.learning.overfits import (
+from gputop.doctor.rules.learning.evaluating.overfits import (
     APART,
     FALLEN,
     FITTED,
@@ -37,7 +37,7 @@ from gputop.doctor.rules.learning.overfits import (
     SINCE_MIN,
     overfits,
 )
-from gputop.doctor.rules.learning.scored import (
+from gputop.doctor.rules.learning.evaluating.scored import (
     BELOW,
     BY_CHANCE,
     CLASSES_MIN,

@@ -11,8 +11,8 @@ from gputop.doctor.evidence import windows
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings.finding import Fact
-from gputop.doctor.rules.learning.courses import courses
-from gputop.doctor.rules.learning.evaluations import is_an_evaluation, words_of
+from gputop.doctor.rules.learning.evaluating.courses import courses
+from gputop.doctor.rules.learning.evaluating.evaluations import is_an_evaluation, words_of
 from gputop.doctor.rules.learning.weights_stay import warms_up
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.only_loss import opposes

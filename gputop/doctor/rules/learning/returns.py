@@ -12,7 +12,7 @@ from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings.finding import Fact, Finding
-from gputop.doctor.rules.learning.courses import Course, courses
+from gputop.doctor.rules.learning.evaluating.courses import Course, courses
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
 from gputop.losses import is_return

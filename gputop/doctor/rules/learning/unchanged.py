@@ -15,7 +15,7 @@ from gputop.doctor.findings.finding import Confidence, Fact, Finding, Severity
 from gputop.doctor.rules.learning.all_wrong import ALL as WRONG
 from gputop.doctor.rules.learning.all_wrong import EVALUATIONS_MIN as WRONG_TIMES
 from gputop.doctor.rules.learning.all_wrong import all_wrong
-from gputop.doctor.rules.learning.evaluations import DIGITS_MIN, SCORES_MIN
+from gputop.doctor.rules.learning.evaluating.evaluations import DIGITS_MIN, SCORES_MIN
 from gputop.doctor.rules.learning.guessing import (
     ABOVE,
     BEGAN_AT,

@@ -10,8 +10,8 @@ from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings.finding import Confidence, Fact, Finding
-from gputop.doctor.rules.learning.courses import Course, courses
-from gputop.doctor.rules.learning.evaluations import is_an_evaluation, is_same, is_score, is_telling
+from gputop.doctor.rules.learning.evaluating.courses import Course, courses
+from gputop.doctor.rules.learning.evaluating.evaluations import is_an_evaluation, is_same, is_score, is_telling
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.only_loss import STRETCHES_MIN
 from gputop.doctor.rules.support.rule import Judgement, Suspicion

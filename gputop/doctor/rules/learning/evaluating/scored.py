@@ -13,8 +13,8 @@ from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings.finding import Fact, Finding
-from gputop.doctor.rules.learning.courses import Course, courses
-from gputop.doctor.rules.learning.evaluations import is_a_training_score, is_an_evaluation, is_score, words_of
+from gputop.doctor.rules.learning.evaluating.courses import Course, courses
+from gputop.doctor.rules.learning.evaluating.evaluations import is_a_training_score, is_an_evaluation, is_score, words_of
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.only_loss import STRETCHES_MIN, opposes
 from gputop.doctor.rules.support.policies import learns_policy

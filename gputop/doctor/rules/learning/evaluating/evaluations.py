@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gputop.doctor.rules.learning.courses import Course
+from gputop.doctor.rules.learning.evaluating.courses import Course
 from gputop.losses import is_of_evaluation
 
 TIMES_MIN = 4

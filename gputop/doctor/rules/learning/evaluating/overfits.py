@@ -10,9 +10,9 @@ from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings.finding import Fact, Finding
-from gputop.doctor.rules.learning.courses import Course, courses
-from gputop.doctor.rules.learning.evaluations import is_an_evaluation, is_score, words_of
-from gputop.doctor.rules.learning.scored import measure_of
+from gputop.doctor.rules.learning.evaluating.courses import Course, courses
+from gputop.doctor.rules.learning.evaluating.evaluations import is_an_evaluation, is_score, words_of
+from gputop.doctor.rules.learning.evaluating.scored import measure_of
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.only_loss import STRETCHES_MIN, only_loss
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
