@@ -22,6 +22,16 @@ from gputop.doctor.rules.learning.evaluating.evaluations import (
     is_telling,
     words_of,
 )
+from gputop.doctor.rules.learning.evaluating.few_epochs import (
+    EPOCHS_MIN,
+    GROWN,
+    GROWN_SOON,
+    GROWN_WITH_SCORES,
+    RISES_LEAST,
+    RISES_MIN,
+    TRAINED,
+)
+from gputop.doctor.rules.learning.evaluating.few_epochs import FALLEN as SCORE_FALLEN
 from gputop.doctor.rules.learning.evaluating.overfits import (
     APART,
     FALLEN,
@@ -253,6 +263,10 @@ J05 = Rule(
         f"lowest ({RISEN_WITH_SCORES:g} times if scores fell); or {SINCE_MIN} since the first, which was "
         f"the lowest, have come to {RISEN_FROM_FIRST:g} times that, and "
         f"{RISING_SHARE:.0%} of them are worse than the one before",
+        f"of {EPOCHS_MIN} to {STRETCHES_MIN - 1} epochs: if the training loss fell in each, to {TRAINED:.0%}, and the "
+        f"evaluation's rose in the newest {RISES_MIN} or more to {GROWN:g} times its lowest; to {GROWN_WITH_SCORES:g} times, "
+        f"or in {RISES_LEAST} to {GROWN_SOON:g} times, if each score is below {SCORE_FALLEN:.0%} of its best, and falls or is "
+        "below its first (possible, info)",
         f"or there is no score, the first of {NEVER_MIN} evaluations was the lowest, and they are {APART:g} times the "
         "training's of the same name (possible, info)",
     ),

@@ -31,6 +31,11 @@ def opposes(metric: str) -> bool:
     return _OPPOSED.search(metric) is not None
 
 
+def is_a_penalty(metric: str) -> bool:
+    """Return whether a loss is a distance from a prior or another model, which grows as the model learns."""
+    return _PENALTY.search(metric) is not None
+
+
 def only_loss(evidence: Evidence, group: RankGroup) -> tuple[Rank, str] | None:
     """Return the lowest live rank and its training loss.
 
@@ -55,7 +60,7 @@ def only_loss(evidence: Evidence, group: RankGroup) -> tuple[Rank, str] | None:
         total = next((metric for metric in sorted(own) if _TOTAL.fullmatch(metric)), None)
         opposed = any(map(opposes, own))
         return (rank, total) if total is not None and not opposed else None
-    return (rank, name) if is_training_loss(name) and _PENALTY.search(name) is None else None
+    return (rank, name) if is_training_loss(name) and not is_a_penalty(name) else None
 
 
 def _without_means(evidence: Evidence, group: RankGroup, rank: Rank, losses: set[str]) -> set[str]:

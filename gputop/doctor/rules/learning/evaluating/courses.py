@@ -23,19 +23,23 @@ class Course(NamedTuple):
     source: str
 
 
-def courses(evidence: Evidence, group: RankGroup, is_wanted: Callable[[str], bool]) -> list[Course]:
-    """Return the wanted courses, those that the run logs first; what it only prints is known from its output."""
+def courses(evidence: Evidence, group: RankGroup, is_wanted: Callable[[str], bool], since: int | None = None) -> list[Course]:
+    """Return the wanted courses, those that the run logs first; what it only prints is known from its output.
+
+    ``since``: leave out what comes before this step.
+    """
     ranks = logged.ranks_of(group)
     if not ranks:
         return []
     rank = min(ranks, key=lambda item: item.rank)
     found: dict[str, Course] = {}
     for name in sorted(filter(is_wanted, rank.metrics)):
-        values = evidence.series(logged.run_id(group), rank.rank, name).values
+        series = evidence.series(logged.run_id(group), rank.rank, name)
+        values = series.values if since is None else [value for step, _, value in series if step >= since]
         finite = tuple(filter(math.isfinite, values))
         if finite and len(finite) == len(values):
             found[name] = Course(name, len(finite), min(finite), max(finite), finite, f"{logged.source(group)}: {name}")
-    for item in facts_of(rank).printed or ():
+    for item in facts_of(rank).printed or () if since is None else ():
         if item.name is None or item.name in found or not is_wanted(item.name):
             continue
         if item.values and item.lowest is not None and item.highest is not None and item.means:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import statistics
+from collections.abc import Sequence
 
 from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
@@ -12,9 +13,10 @@ from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.rules.learning.evaluating.courses import Course, courses
 from gputop.doctor.rules.learning.evaluating.evaluations import is_an_evaluation, is_score, words_of
+from gputop.doctor.rules.learning.evaluating.few_epochs import begins_at, overfits_at_once
 from gputop.doctor.rules.learning.evaluating.scored import measure_of
 from gputop.doctor.rules.support import logged, tracked
-from gputop.doctor.rules.support.only_loss import STRETCHES_MIN, only_loss
+from gputop.doctor.rules.support.only_loss import STRETCHES_MIN, is_a_penalty, only_loss, opposes
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
 
 SINCE_MIN = 10
@@ -50,30 +52,50 @@ def overfits(evidence: Evidence, group: RankGroup) -> Judgement:
     if found is None:
         return None
     rank, name = found
+    begin = begins_at(evidence, group, rank, name)
     stretches = evidence.levels(logged.run_id(group), rank.rank, name).stretches
-    if len(stretches) < STRETCHES_MIN or not _has_fitted(stretches[0].mean, stretches[-1].mean):
-        return None
-    evaluations = courses(evidence, group, is_an_evaluation)
+    means = [stretch.mean for stretch in stretches if begin is None or stretch.step >= begin]
+    evaluations = courses(evidence, group, is_an_evaluation, begin)
     # A score that came once is that of a test at the end.
     scores = [course for course in evaluations if is_score(course) and course.values > NEWEST]
     first = [course for course in scores if not _OF_FIVE.search(course.name)]
     scores = first or scores  # what is among the first five stays there for long
+    losses = _losses(evaluations, name)
+    at_once = next((course for course in losses if overfits_at_once(means, course, scores)), None)
+    if at_once is not None:
+        fallen = [(score, score.means[-1]) for score in scores]
+        return Suspicion(_overfits(group, at_once, at_once.means[-1], fallen, _fallen(group, name, means)), HOLD_S)
+    if len(means) < STRETCHES_MIN or not _has_fitted(means[0], means[-1]):
+        return None
     if not all(_has_fallen(course) for course in scores):
         return None
-    turned = next((course for course in evaluations if _is_a_loss(course) and _has_turned(course, bool(scores))), None)
-    training = Fact(
-        f"the training loss has fallen from {units.metric(stretches[0].mean)} to {units.metric(stretches[-1].mean)}",
-        stretches[-1].mean,
-        f"{logged.source(group)}: {name}",
-    )
+    turned = next((course for course in losses if _has_turned(course, bool(scores))), None)
+    training = _fallen(group, name, means)
     if turned is None:
         trained = measure_of(name)
-        never = next((course for course in evaluations if _never_fell(course, trained, stretches[-1].mean)), None)
+        never = next((course for course in evaluations if _never_fell(course, trained, means[-1])), None)
         # A score tells more than a loss.
         return None if never is None or scores else Suspicion(_learns_nothing_else(group, never, training), HOLD_S)
-    now, number = _now(turned), turned.means.index(min(turned.means)) + 1
+    fallen = [(score, _now(score)) for score in scores]
+    return Suspicion(_overfits(group, turned, _now(turned), fallen, training), HOLD_S)
+
+
+def _losses(evaluations: Sequence[Course], trained: str) -> list[Course]:
+    """Return the losses of the evaluation, without penalties, which rise as the model learns; of parts and a sum, the sum."""
+    losses = [course for course in evaluations if _is_a_loss(course) and not opposes(course.name)]
+    losses = [course for course in losses if not is_a_penalty(course.name)]
+    return [course for course in losses if measure_of(course.name) == measure_of(trained)] or losses
+
+
+def _fallen(group: RankGroup, name: str, means: Sequence[float]) -> Fact:
+    text = f"the training loss has fallen from {units.metric(means[0])} to {units.metric(means[-1])}"
+    return Fact(text, means[-1], f"{logged.source(group)}: {name}")
+
+
+def _overfits(group: RankGroup, turned: Course, now: float, scores: Sequence[tuple[Course, float]], training: Fact) -> Finding:
+    number = turned.means.index(min(turned.means)) + 1
     best = f"# keep the weights of evaluation {number}, and stop some evaluations after the best one"
-    finding = tracked.about(
+    return tracked.about(
         group,
         "J05",
         "info",
@@ -88,18 +110,17 @@ def overfits(evidence: Evidence, group: RankGroup) -> Judgement:
             training,
             *(
                 Fact(
-                    f"{score.name} has fallen from {units.metric(max(score.means))} to {units.metric(_now(score))}",
-                    _now(score),
+                    f"{score.name} has fallen from {units.metric(max(score.means))} to {units.metric(fallen)}",
+                    fallen,
                     score.source,
                 )
-                for score in scores[:2]
+                for score, fallen in scores[:2]
             ),
         ],
         "The model memorizes its training samples: there are too few of them for its size, or they are too much alike.",
         f"{best}\n# augmentation, dropout, weight decay, a smaller model, or more data",
         "The metric that matters is another one, and it still improves.",
     )
-    return Suspicion(finding, HOLD_S)
 
 
 def _learns_nothing_else(group: RankGroup, never: Course, training: Fact) -> Finding:
@@ -147,7 +168,7 @@ def _has_turned(course: Course, scores_fell: bool) -> bool:
     since = course.means[lowest:]
     much = RISEN_WITH_SCORES if scores_fell else RISEN_MUCH
     rises_much = 0 < much * since[0] <= _now(course) and all(before < after for before, after in itertools.pairwise(since))
-    if lowest > 0 and len(since) > SINCE_IF_MUCH and rises_much:
+    if len(since) > SINCE_IF_MUCH and rises_much:
         return True
     if lowest == 0:
         return _only_rises(course)
