@@ -22,6 +22,19 @@ from gputop.doctor.rules.learning.evaluating.evaluations import (
     is_telling,
     words_of,
 )
+from gputop.doctor.rules.learning.evaluating.far_off import (
+    ABOVE,
+    AT_LOWEST,
+    LOG_LOSSES,
+    SWING,
+    SWINGS_MIN,
+    TRIPLED,
+    far_off,
+)
+from gputop.doctor.rules.learning.evaluating.far_off import (
+    LEARNED as SWINGS_AT,
+)
+from gputop.doctor.rules.learning.evaluating.far_off import TIMES_MIN as RISING_TIMES
 from gputop.doctor.rules.learning.evaluating.few_epochs import (
     EPOCHS_MIN,
     GROWN,
@@ -109,7 +122,9 @@ def evaluation_stands(evidence: Evidence, group: RankGroup) -> Judgement:
     if by_losses is not None:
         return by_losses
     guess = finds_nothing(evidence, group) or stays_at_guessing(evidence, group)
-    return overfits(evidence, group) if guess is None else Suspicion(finding(group, guess), HOLD_S)
+    if guess is not None:
+        return Suspicion(finding(group, guess), HOLD_S)
+    return overfits(evidence, group) or far_off(evidence, group)
 
 
 def _by_losses(evidence: Evidence, group: RankGroup) -> Judgement:
@@ -267,6 +282,11 @@ J05 = Rule(
         f"evaluation's rose in the newest {RISES_MIN} or more to {GROWN:g} times its lowest; to {GROWN_WITH_SCORES:g} times, "
         f"or in {RISES_LEAST} to {GROWN_SOON:g} times, if each score is below {SCORE_FALLEN:.0%} of its best, and falls or is "
         "below its first (possible, info)",
+        f"or {RISING_TIMES} evaluations, one for each training loss of the same name, rise each time, all at {ABOVE:g} times "
+        f"it or more, to {TRIPLED:g} times the first, and no score has risen (possible)",
+        f"or {LOG_LOSSES} log losses do not fall, above that of a coin and {FAR:g} times the training's (possible)",
+        f"or such losses rise and fall {SWING:g}-fold {SWINGS_MIN} times each, and end above the first training loss, which "
+        f"has fallen to {SWINGS_AT:.0%}, with each score at its lowest, within {AT_LOWEST - 1:.0%} (possible)",
         f"or there is no score, the first of {NEVER_MIN} evaluations was the lowest, and they are {APART:g} times the "
         "training's of the same name (possible, info)",
     ),
