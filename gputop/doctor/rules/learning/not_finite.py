@@ -9,19 +9,42 @@ from typing import NamedTuple
 from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
-from gputop.doctor.findings.finding import Fact
+from gputop.doctor.findings.finding import Confidence, Fact
+from gputop.doctor.rules.learning.evaluating.evaluations import is_a_training_error, words_of
 from gputop.doctor.rules.learning.nothing_counts import is_mean_of_nothing
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
 from gputop.history.points import PointSeries
 from gputop.losses import LOSS_METRICS
-from gputop.snapshot import Rank, is_training_loss, loss_metric
+from gputop.snapshot import Rank, is_training_loss, loss_metric, names_a_loss
 
 VALUES_MIN = 3
 """A gradient scaler skips one or two steps after an overflow; after three in a row, the weights are lost (our choice)."""
 ZEROS_MIN, SUDDEN = 5, 0.3
 """This many losses are exactly 0, and the one before them was at least this share of the first: a loss that is learned to 0
 comes closer before it is rounded to that (our choice)."""
+CLIPPED, CLIPPED_WITHIN = 87.33654, 1e-4
+"""Caffe's softmax loss takes -log(max(p, FLT_MIN)) of each sample, so that NaN and infinite scores, whose p is 0, give this
+number and no NaN. As a mean to all printed digits, it is that of every sample."""
+PARTS_MIN, PART_FROM_STEP = 2, 1000
+"""One of several losses is infinite in the newest report, which is late: before the first update, some print infinity for a
+loss that is not known yet (our choice)."""
+_SKIPS_SAMPLES = frozenset(("ctc", "rnnt", "transducer"))
+"""Losses that are infinite for a sample whose label is longer than its input; such a batch is skipped."""
+HOLD_S = 10.0
+"""A live run may print the next report meanwhile."""
+_FIX = (
+    "# stop the run, and continue from a checkpoint written before that step\n"
+    "torch.autograd.set_detect_anomaly(True)  # in a short run: shows the operation\n"
+    "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)  # before optimizer.step(); or a lower learning rate\n"
+    "assert torch.isfinite(loss), batch  # to find the sample"
+)
+_FIX_CAFFE = (
+    "# stop the run, and continue from a snapshot written before that iteration, with this in solver.prototxt:\n"
+    "base_lr: 0.001  # ten times lower\n"
+    "clip_gradients: 10\n"
+    "# and smaller initial weights; labels from 0 to num_output - 1"
+)
 _USUAL_OF = 50
 """The median of this many values before the loss became NaN is the usual value."""
 
@@ -29,7 +52,8 @@ _USUAL_OF = 50
 class _Lost(NamedTuple):
     """A rank whose newest losses are not finite: since which step, and its last finite loss (step, value), if known.
 
-    ``replaced``: the losses themselves are printed as 0; the metric is the gradient norm, if there is one.
+    ``replaced``: the losses themselves are printed as 0; the metric is the gradient norm, if there is one. ``clipped``: they
+    are what Caffe makes of NaN. ``alone``: only this one of several losses is infinite.
     """
 
     rank: Rank
@@ -37,14 +61,16 @@ class _Lost(NamedTuple):
     since: int
     before: tuple[int, float] | None
     replaced: bool = False
+    clipped: bool = False
+    alone: bool = False
 
 
 def loss_not_finite(evidence: Evidence, group: RankGroup) -> Judgement:
     """J01: the newest training losses of a rank are NaN or infinite."""
     ranks = logged.ranks_of(group)
-    if all(all(map(math.isfinite, rank.metrics.values())) and rank.metrics.get("loss") != 0 for rank in ranks):
+    if not any(map(_may_be_lost, ranks)):
         return None  # at once: this rule judges every snapshot
-    lost = [item for item in (_lost(evidence, group, rank) for rank in ranks) if item is not None]
+    lost = [item for rank in ranks if (item := _lost(evidence, group, rank) or _lost_part(evidence, group, rank)) is not None]
     lost = [item for item in lost if not is_mean_of_nothing(evidence, group, item.rank)]
     if not lost:
         return None
@@ -61,24 +87,27 @@ def loss_not_finite(evidence: Evidence, group: RankGroup) -> Judgement:
     if first.replaced:
         known = f"The gradients{whose} are NaN, and the loss is shown as 0,"
         what = known if by_gradients else f"The loss{whose} is exactly 0, as the Trainer shows NaN,"
+    if first.clipped:
+        what = f"The loss{whose} is {units.metric(CLIPPED)}, which is what Caffe makes of NaN,"
+    if first.alone:
+        what = f"{first.metric}{whose} is infinite"
     finding = tracked.about(
         group,
         "J01",
         "error",
-        "certain" if not first.replaced else "likely" if by_gradients else "possible",
+        _confidence(first),
         f"{what} {since}",
         _facts(evidence, group, first, len(ranks) > 1),
         "A step with a NaN or infinite gradient spoils the weights, and every later loss with them. The run no longer "
         "learns. Usual causes: a learning rate that is too high, float16 without a gradient scaler, log of 0 or division "
         "by 0, a damaged sample.",
-        "# stop the run, and continue from a checkpoint written before that step\n"
-        "torch.autograd.set_detect_anomaly(True)  # in a short run: shows the operation\n"
-        "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)  # before optimizer.step(); or a lower learning rate\n"
-        "assert torch.isfinite(loss), batch  # to find the sample",
-        "The metric is undefined here, like a mean over no samples, and the training loss is finite.",
+        _FIX_CAFFE if first.clipped else _FIX,
+        "It was infinite in a single batch, and is finite in the next report."
+        if first.alone
+        else "The metric is undefined here, like a mean over no samples, and the training loss is finite.",
         pids=[item.rank.pid for item in lost if item.rank.pid is not None] or None,
     )
-    return Suspicion(finding)
+    return Suspicion(finding, HOLD_S if first.alone else 0.0)
 
 
 J01 = Rule(
@@ -95,7 +124,10 @@ J01 = Rule(
     threshold=(
         f"the newest {VALUES_MIN} training losses of a rank are NaN or infinite; or they are 0, and the gradient norm is NaN "
         f"(likely); or, where Transformers' Trainer reports no such norm, {ZEROS_MIN} are 0, and the one before was at least "
-        f"{SUDDEN:.0%} of the first (possible)"
+        f"{SUDDEN:.0%} of the first (possible)",
+        f"or they are {CLIPPED:.4f}, which is -log(FLT_MIN): what Caffe's softmax loss makes of NaN and of infinity (likely)",
+        f"or one of {PARTS_MIN} or more printed losses is infinite in the newest report, after a finite one or from step "
+        f"{PART_FROM_STEP:,} on; not one that skips samples, such as CTC (possible)",
     ),
     hides=("J02", "J03"),
     mechanism=(
@@ -107,6 +139,39 @@ J01 = Rule(
     fix="Continue from a checkpoint before that step, with a lower learning rate, clipped gradients, or bfloat16.",
     judge=loss_not_finite,
 )
+
+
+def _may_be_lost(rank: Rank) -> bool:
+    loss = rank.metrics.get("loss")
+    return loss == 0 or _is_clipped(loss) or not all(map(math.isfinite, rank.metrics.values()))
+
+
+def _is_clipped(loss: float | None) -> bool:
+    return loss is not None and abs(loss - CLIPPED) <= CLIPPED_WITHIN
+
+
+def _confidence(lost: _Lost) -> Confidence:
+    if lost.alone:
+        return "possible"
+    if lost.clipped:
+        return "likely"
+    return "certain" if not lost.replaced else "likely" if _is_gradient_norm(lost.metric) else "possible"
+
+
+def _lost_part(evidence: Evidence, group: RankGroup, rank: Rank) -> _Lost | None:
+    """Return which of several losses in the newest report is infinite, of a run whose output is all that is known."""
+    names = sorted(name for name in rank.metrics if names_a_loss(name) and is_a_training_error(name))
+    if len(names) < PARTS_MIN or not logged.is_printed(group):
+        return None
+    for name in names:
+        series = evidence.series(logged.run_id(group), rank.rank, name)
+        since, before = evidence.not_finite_since(logged.run_id(group), rank.rank, name)
+        if rank.metrics[name] != math.inf or since is None or not _SKIPS_SAMPLES.isdisjoint(words_of(name)):
+            continue
+        others = [other for other in names if other != name and math.isfinite(rank.metrics[other])]
+        if others and (before is not None or series.steps[-1] >= PART_FROM_STEP):
+            return _Lost(rank, name, since, before, alone=True)
+    return None
 
 
 def _lost(evidence: Evidence, group: RankGroup, rank: Rank) -> _Lost | None:
@@ -125,9 +190,21 @@ def _lost_by(evidence: Evidence, group: RankGroup, rank: Rank, name: str) -> _Lo
     since, before = evidence.not_finite_since(logged.run_id(group), rank.rank, name)
     if since is not None and _is_lost(series):
         return _Lost(rank, name, since, before)
+    if len(series) >= VALUES_MIN and all(map(_is_clipped, series.values[-VALUES_MIN:])):
+        return _clipped(rank, name, series)
     if len(series) < VALUES_MIN or any(series.values[-VALUES_MIN:]):
         return None
     return _lost_behind_zeros(evidence, group, rank) or _falls_to_zero(rank, name, series)
+
+
+def _clipped(rank: Rank, name: str, series: PointSeries) -> _Lost | None:
+    """Return since when a loss is what Caffe makes of NaN, if it is so in more than one iteration."""
+    last = next((at for at in range(len(series) - 1, -1, -1) if not _is_clipped(series.values[at])), None)
+    first = 0 if last is None else last + 1
+    if series.steps[first] == series.steps[-1]:
+        return None
+    before = None if last is None else (series.steps[last], series.values[last])
+    return _Lost(rank, name, series.steps[first], before, clipped=True)
 
 
 def _lost_behind_zeros(evidence: Evidence, group: RankGroup, rank: Rank) -> _Lost | None:
@@ -163,6 +240,8 @@ def _facts(evidence: Evidence, group: RankGroup, first: _Lost, several: bool) ->
     was = f", {units.metric(first.before[1])} at step {units.count(first.before[0])}" if first.before is not None else ""
     where = logged.source(group)
     state = "been exactly 0" if first.replaced and not _is_gradient_norm(first.metric) else "not been finite"
+    if first.clipped:
+        state = f"been {CLIPPED:.4f}, -log(FLT_MIN),"
     facts = [
         Fact(
             f"{first.metric}{whose} has {state} since step {units.count(first.since)}{was}",
