@@ -16,6 +16,15 @@ from gputop.doctor.rules.learning.all_wrong import ALL as WRONG
 from gputop.doctor.rules.learning.all_wrong import EVALUATIONS_MIN as WRONG_TIMES
 from gputop.doctor.rules.learning.all_wrong import all_wrong
 from gputop.doctor.rules.learning.evaluating.evaluations import DIGITS_MIN, SCORES_MIN
+from gputop.doctor.rules.learning.few_reports import (
+    GUESSES_MIN,
+    MOVED,
+    SAME_MAX,
+    SAME_MIN,
+    VARIED_MIN,
+    ZEROS_MIN,
+    stands_in_few,
+)
 from gputop.doctor.rules.learning.guessing import (
     ABOVE,
     BEGAN_AT,
@@ -109,6 +118,7 @@ def _by_loss(evidence: Evidence, group: RankGroup) -> Judgement:
         _same(evidence, group, rank, name, series)
         or weights_stay(evidence, group, rank, name)
         or evaluated_alike(evidence, group, rank, name)
+        or stands_in_few(evidence, group, rank, name, series)
     )
     if stays is not None:
         return stays
@@ -144,6 +154,11 @@ J03 = Rule(
         "its initial value before",
         f"printed values may be rounded: then both are only possible (and {REDRAWN_TIMES} times as many losses as were ever "
         "equal before)",
+        f"{ZEROS_MIN} sums of Detectron2's losses, all there are, are 0, without a part, at a rate above 0 (possible)",
+        f"after {VARIED_MIN} other values or more, {GUESSES_MIN} printed losses are the logarithm of 2 to 12, 100, 200 or "
+        "1,000 in each of 4 or more decimals (possible)",
+        f"the scores of the training and of the evaluation, below {SAME_MAX:g}, are the same in {SAME_MIN} epochs, while the "
+        f"evaluation's loss moves and the training's falls by less than {MOVED:.0%} (possible)",
         f"the loss is within {BAND:.0%} of its initial value after {STEPS_MIN} steps, and {PROBES_MIN} samples of the weights, "
         f"one every 10 steps, are equal to the last bit, or weights in 16 bits differ in {COARSE_SHARE:.0%} of the values or "
         "fewer (likely; with several optimizers, or weights on a GPU, possible)",
