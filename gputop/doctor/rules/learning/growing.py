@@ -18,6 +18,8 @@ from gputop.doctor.rules.learning.exploding import VALUES_MIN as EXPLODING_MIN
 from gputop.doctor.rules.learning.exploding import explodes, times_text
 from gputop.doctor.rules.learning.harder import FALLS, JUMP, JUMPS_MIN, gets_harder
 from gputop.doctor.rules.learning.kept_gradients import with_cause
+from gputop.doctor.rules.learning.leaping import EPOCHS_BEFORE, EPOCHS_SINCE, FROM, GROWN, STAYS, STEPS_MIN, TO, leaps
+from gputop.doctor.rules.learning.leaping import TIMES as LEAPS
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.only_loss import STRETCHES_MIN, only_loss
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
@@ -92,6 +94,8 @@ def loss_grows(evidence: Evidence, group: RankGroup) -> Judgement:
     )
     stretches = levels.stretches
     newest = _newest(series.values)
+    if newest is None and not _raises_a_term(evidence, group, rank) and _CONTRASTS.search(name) is None:
+        return leaps(group, name, series, _is_by_epochs(series, evidence.series(logged.run_id(group), rank.rank, "epoch")))
     if len(stretches) < STRETCHES_MIN or newest is None or levels.lowest <= 0:
         return None
     start, best = stretches[0], min(stretches, key=lambda stretch: stretch.mean)
@@ -180,6 +184,9 @@ J02 = Rule(
         f"{BACK_AT_START:g} times the first, though the loss had been below {LEARNED:.0%} of it",
         f"or that median is {WORSE:g} times the first, and none of the newest losses is below the first, though the loss had "
         f"been below {LEARNED_SOME:.0%} of it (possible)",
+        f"or, in shorter logs, the loss of {STEPS_MIN} steps or more up to the newest is {LEAPS:,.0f} times everything before, "
+        f"which came to {FROM:g} or more, and {TO:,.0f} or more; or that of {EPOCHS_SINCE} or more epochs {GROWN:g} times that "
+        f"of at least {EPOCHS_BEFORE} before, and the last is {STAYS:.0%} of the highest (possible)",
         "only for a run with a single loss, or the sum of its losses, that is always positive and is not called an objective",
         f"or the newest quarter of {EXPLODING_MIN} or more values of any loss is {EXPLODES:,.0f} times the first (likely)",
     ),
@@ -271,9 +278,14 @@ def _takes_turns(stretches: Sequence[Stretch], best: float, now: float) -> bool:
     return returns >= RETURNS_MIN
 
 
+def _is_by_epochs(series: PointSeries, epochs: PointSeries) -> bool:
+    """Return whether there is one loss for each epoch."""
+    return len(epochs) >= len(series) and all(after == before + 1 for before, after in itertools.pairwise(epochs.values))
+
+
 def _creeps(series: PointSeries, epochs: PointSeries) -> bool:
     """Return whether there is one loss for each epoch, and it has grown by small parts since its lowest value."""
-    if len(epochs) < len(series) or any(after != before + 1 for before, after in itertools.pairwise(epochs.values)):
+    if not _is_by_epochs(series, epochs):
         return False
     values = series.values
     lowest = min(range(len(values)), key=values.__getitem__)
