@@ -46,6 +46,13 @@ EPOCH = re.compile(
     r"(\d{1,15}(?:\.\d{1,15})?)(?:\s{0,20}(?:/|of)\s{0,20}(\d{1,15}))?(?![\w%]|\.\d)",
     re.IGNORECASE,
 )
+_BATCH_OF_EPOCH = re.compile(
+    r"(?<![\w/])epochs?[\s:=#]{0,3}\[?\s{0,3}\d{1,9}(?:\s?(?:/|of)\s?\d{1,9})?\]?[\s,;:|-]{1,5}"
+    r"(?:mini-?)?batch(?:[_ ]?(?:id|idx|index|no\.?|number))?[\s:=#]{0,3}[\[(]?\s{0,9}(\d{1,12})[\])]?"
+    r"(?![\w.%\])]|\s?(?:/|of\b)|\s{1,3}\d)",
+    re.IGNORECASE,
+)
+"""A batch without the number of all of them, behind its epoch, as MXNet prints them: "Epoch[0] Batch [250]"."""
 _SHORT_EPOCH = re.compile(
     r"(?<![\w/])ep\s?[:=#]?\s{0,3}(\d{1,9})(?:\s?/\s?(\d{1,9}))?(?=[\s|,:\]]{1,4}(?:it|iter|step|batch)[\s:=]{0,3}\[?\s{0,9}\d{1,12}\s?/)",
     re.IGNORECASE,
@@ -104,6 +111,8 @@ def counts(line: str, *, evaluation: bool) -> Printed:
         return replace(found, step=int(endless[1]), bar=True)
     if (clu := _OF_CLU.search(line)) is not None:
         return replace(found, step=int(clu[1]))
+    if epoch is not None and (alone := _BATCH_OF_EPOCH.search(line)) is not None:
+        return replace(found, step=int(alone[1]), batch=True)
     tutorial = _OF_TUTORIAL.search(line) if bracketed and epoch is None else None
     return Printed(step=int(tutorial[2]), epoch=float(tutorial[1]), batch=True) if tutorial is not None else found
 

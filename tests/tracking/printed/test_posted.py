@@ -332,6 +332,58 @@ FOUND: list[tuple[str, tuple[str, ...], Values]] = [
         ],
     ),
     (
+        "MXNet, whose batches have no number of all of them",
+        (
+            "INFO:root:Epoch[0] Batch [150]\tSpeed: 410.50 samples/sec\tTrain-accuracy=0.125",
+            "INFO:root:Epoch[0] Batch [300]\tSpeed: 410.50 samples/sec\tTrain-accuracy=0.25",
+            "INFO:root:Epoch[0] Train-accuracy=0.375",
+            "INFO:root:Epoch[0] Validation-accuracy=0.25",
+            "INFO:root:Epoch[1] Batch [150]\tSpeed: 410.50 samples/sec\tTrain-accuracy=0.5",
+        ),
+        [
+            (150, {"Train-accuracy": 0.125, "epoch": 0}),
+            (300, {"Train-accuracy": 0.25, "epoch": 0}),
+            (300, {"Train-accuracy": 0.375, "epoch": 0}),
+            (300, {"Validation-accuracy": 0.25, "epoch": 0}),
+            (450, {"Train-accuracy": 0.5, "epoch": 1}),
+        ],
+    ),
+    (
+        "two ranks that print the same batches of an epoch",
+        (
+            "[Epoch 0 Batch 40] Training: accuracy=0.25",
+            "[Epoch 0 Batch 40] Training: accuracy=0.375",
+            "[Epoch 0 Batch 80] Training: accuracy=0.5",
+            "[Epoch 0 Batch 80] Training: accuracy=0.625",
+        ),
+        [
+            (40, {"accuracy": 0.25, "epoch": 0}),
+            (40, {"accuracy": 0.375, "epoch": 0}),
+            (80, {"accuracy": 0.5, "epoch": 0}),
+            (80, {"accuracy": 0.625, "epoch": 0}),
+        ],
+    ),
+    (
+        "other words for such a batch",
+        (
+            "Epoch 1 Batch 0 Loss 4.5",
+            "Epoch 1 Batch 200 Loss 3.5",
+            "epoch: 2, batch_id: 200, auc:0.5, loss: 2.5",
+            "Epoch 2 | batch idx 400 | loss 2.25",
+        ),
+        [
+            (0, {"loss": 4.5, "epoch": 1}),
+            (200, {"loss": 3.5, "epoch": 1}),
+            (400, {"auc": 0.5, "loss": 2.5, "epoch": 2}),
+            (600, {"loss": 2.25, "epoch": 2}),
+        ],
+    ),
+    (
+        "the size of a batch behind the epoch is no count",
+        ("epoch 1, batch size 64, loss 2.5", "epoch 2, batch size 64, loss 2.25", "epoch 3 batch 0.5s loss 2.0"),
+        [(1, {"loss": 2.5, "epoch": 1}), (2, {"loss": 2.25, "epoch": 2}), (3, {"loss": 2.0, "epoch": 3})],
+    ),
+    (
         "the quotes of a forum",
         ("{‘loss’: 2.5, ‘step’: 10}", "{“loss”: 2.25, “step”: 20}"),
         [(10, {"loss": 2.5}), (20, {"loss": 2.25})],
