@@ -21,6 +21,7 @@ from gputop.tracking.printed.languages import in_english
 from gputop.tracking.printed.lines import LINE_CHARACTERS, parse
 from gputop.tracking.printed.names import EVALUATION, Printed, is_evaluation, is_measured
 from gputop.tracking.printed.own_lines import OwnLines
+from gputop.tracking.printed.ranks import Ranks
 from gputop.tracking.printed.sides import with_its_scores
 from gputop.tracking.printed.stages import stage_of
 from gputop.tracking.printed.tables import Tables
@@ -34,6 +35,8 @@ NEARLY = 0.75
 """A line this far through an epoch may be the last one of it: scripts print every some batches (our choice)."""
 _GAP_MIN = 10
 """Lines of the Trainer are at least this many steps apart: with fewer, tqdm may only have skipped a drawing (our choice)."""
+_ESCAPED_RETURN = "#015"
+"""A carriage return, as syslog and the services that collect its lines write it."""
 _STEP_MAX = 1 << 53
 _EPOCH_MAX = 1 << 31
 """Larger numbers are no steps or epochs: a float no longer holds every step beyond 2**53."""
@@ -68,7 +71,7 @@ class Transcript:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._partial = ""
         self._tables = Tables()
-        self._hosts = Hosts()
+        self._hosts, self._ranks = Hosts(), Ranks()
         self._rows_have_epochs = False
         self._redraws, self._turns = Redraws(), Turns()
         self._headings = Headings()
@@ -87,6 +90,8 @@ class Transcript:
         self._first_epoch = 1
         """The number of the first epoch, 1 unless a 0 shows up."""
         self._per_epoch: bool | None = None
+        self._is_reset = False
+        """Whether the last bar began again before its epoch did: Lightning sets it to 0, and then names the next epoch."""
 
     def feed(self, data: bytes) -> Iterator[tuple[int, dict[str, float]]]:
         """Yield (step, metrics) for each line that is now complete."""
@@ -95,14 +100,18 @@ class Transcript:
         if not data:
             yield from self._release(None)
         for line in lines:
-            plain = in_english(strip_escapes(line[: 2 * LINE_CHARACTERS])[:LINE_CHARACTERS])
-            if self._hosts.is_copy(plain):
+            plain = self._ranks.own(in_english(strip_escapes(line[: 2 * LINE_CHARACTERS])[:LINE_CHARACTERS]))
+            if plain is None or self._hosts.is_copy(plain):
                 continue
-            bar = bar_of(plain) if self._with_bars and ("|" in plain or self._held is not None) else None
-            if self._held is not None and plain.strip():
-                yield from self._release(bar)
-            self._above = bar or self._above
-            yield from self._take(plain)
+            for piece in plain.split(_ESCAPED_RETURN):
+                yield from self._follow(piece)
+
+    def _follow(self, plain: str) -> Iterator[tuple[int, dict[str, float]]]:
+        bar = bar_of(plain) if self._with_bars and ("|" in plain or self._held is not None) else None
+        if self._held is not None and plain.strip():
+            yield from self._release(bar)
+        self._above = bar or self._above
+        yield from self._take(plain)
 
     def skip(self) -> None:
         """Discard the incomplete line: part of the output is skipped, and the next data fed starts a new line."""
@@ -219,7 +228,9 @@ class Transcript:
         if last is not None and last.step is not None:
             new_epoch = self._epoch != self._last_epoch
             again = step == last.step and self._is_later_epoch() and not printed.metrics.keys().isdisjoint(last.metrics)
+            again = again and not self._is_reset
             ended = last.step == last.steps or (self._epoch is None and _begins_again(last, printed))
+            self._is_reset = printed.bar and step == 0 and ended and not new_epoch
             if again or (step < last.step and (new_epoch or ended)):
                 self._base += last.steps or last.step
                 self._per_epoch = True

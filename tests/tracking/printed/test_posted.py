@@ -384,6 +384,60 @@ FOUND: list[tuple[str, tuple[str, ...], Values]] = [
         [(1, {"loss": 2.5, "epoch": 1}), (2, {"loss": 2.25, "epoch": 2}), (3, {"loss": 2.0, "epoch": 3})],
     ),
     (
+        "mpirun's ranks, whose lines have no step",
+        (
+            "[1,1]<stdout>:train loss: 2.5",
+            "[1,0]<stdout>:train loss: 2.625",
+            "[1,0]<stdout>:train loss: 2.25",
+            "[1,1]<stdout>:train loss: 2.125",
+            "[1,0]<stdout>:val loss: 2.0",
+            "[1,1]<stdout>:train loss: 1.875",
+            "[1,0]<stdout>:train loss: 1.75",
+        ),
+        [(1, {"train_loss": 2.5}), (2, {"train_loss": 2.25}), (2, {"val_loss": 2.0}), (3, {"train_loss": 1.75})],
+    ),
+    (
+        "mpirun's ranks behind the time, on their bars",
+        (
+            "Fri Mar  3 10:21:33 2023[1,1]<stdout>:30/30 [====================] - 3s 100ms/step - loss: 2.5",
+            "Fri Mar  3 10:21:33 2023[1,0]<stdout>:30/30 [====================] - 3s 100ms/step - loss: 2.5",
+            "Fri Mar  3 10:21:36 2023[1,0]<stdout>:10/30 [======>.............] - 3s 100ms/step - loss: 2.25",
+            "Fri Mar  3 10:21:36 2023[1,1]<stdout>:10/30 [======>.............] - 3s 100ms/step - loss: 2.375",
+            "Fri Mar  3 10:21:37 2023[1,0]<stdout>:20/30 [======>.............] - 3s 100ms/step - loss: 2.0",
+            "Fri Mar  3 10:21:37 2023[1,1]<stdout>:20/30 [======>.............] - 3s 100ms/step - loss: 2.125",
+        ),
+        [(30, {"loss": 2.5}), (40, {"loss": 2.25}), (50, {"loss": 2.0})],
+    ),
+    (
+        "a rank that only prints what no other one does, and one that ends",
+        (
+            "[default3]:lm loss: 2.5",
+            "[default3]:lm loss: 2.25",
+            "[default0]:starts",
+            "[default0]:lm loss: 2.0",
+            *(f"[default3]:lm loss: 1.{number}" for number in range(5)),
+        ),
+        [(1, {"lm_loss": 2.5}), (2, {"lm_loss": 2.25}), (3, {"lm_loss": 1.3}), (4, {"lm_loss": 1.4})],
+    ),
+    (
+        "a carriage return and an escape that a service wrote as digits",
+        (
+            "[1,mpirank:0,algo-1]<stdout>:#015Validation DataLoader 0: 100% 4/4 [00:00<00:00, 90.5it/s]#033[A",
+            "[1,mpirank:0,algo-1]<stdout>:#015Epoch 2: 100% 8/8 [00:00<00:00, 40.5it/s, loss=2.5, v_num=0]",
+            "[1,mpirank:1,algo-2]<stdout>:#015Epoch 2: 100% 8/8 [00:00<00:00, 40.5it/s, loss=2.75, v_num=0]",
+            "[1,mpirank:0,algo-1]<stdout>:#015                              #033[A",
+            "[1,mpirank:0,algo-1]<stdout>:#015Epoch 2:   0% 0/8 [00:00<?, ?it/s, loss=2.5, v_num=0]    "
+            "#015Epoch 3:   0% 0/8 [00:00<?, ?it/s, loss=2.5, v_num=0]",
+            "[1,mpirank:0,algo-1]<stdout>:#015Epoch 3:  50% 4/8 [00:00<00:00, 35.5it/s, loss=2.25, v_num=0]",
+        ),
+        [
+            (8, {"loss": 2.5, "epoch": 2}),
+            (8, {"loss": 2.5, "epoch": 2}),
+            (8, {"loss": 2.5, "epoch": 3}),
+            (12, {"loss": 2.25, "epoch": 3}),
+        ],
+    ),
+    (
         "the quotes of a forum",
         ("{‘loss’: 2.5, ‘step’: 10}", "{“loss”: 2.25, “step”: 20}"),
         [(10, {"loss": 2.5}), (20, {"loss": 2.25})],
