@@ -35,6 +35,11 @@ _OF_TUTORIAL = re.compile(
     r"(?<![\w\]])\[ {0,9}(\d{1,6}), {0,9}(\d{1,9})\](?= {0,3}:? {1,3}(?:\w{1,20}[ _])?loss\b)", re.IGNORECASE
 )
 """The epoch and the batch in PyTorch's tutorial on CIFAR, and in the many scripts that began as a copy of it."""
+_OF_FAIRSEQ = re.compile(
+    r"\| epoch (\d{1,9})(?: \| valid on '[^']{1,60}' subset)?:?\s{1,4}(\d{1,15}) / (\d{1,15})(?= [a-z]\w{0,30}=)"
+)
+"""Fairseq's oldest form, without a bar: "| epoch 010   2000 / 8223 loss=1.2"."""
+_VALID_OF_FAIRSEQ = re.compile(r"\| epoch \d{1,9} \| valid on '")
 _OF_EPOCH = re.compile(r"epochs?\s{0,3}[:=#]?\s{0,3}$", re.IGNORECASE)
 _BATCH = re.compile(
     r"(?<![\w/])(?:batch\s{0,20}[:=#]?\s{0,20}[\[(]?|\]\s{0,20}\[|\[)"
@@ -72,7 +77,9 @@ ENDLESS_BAR = re.compile(r"(?:^|[:\s])(\d{1,15})it \[\d{1,9}:")
 def evaluation_of(line: str) -> str | None:
     """Return the first letter of "validation", "evaluation" or "test" if a line is about one; None for any other line."""
     found = EVALUATION.match(line) or (_OF_MMENGINE.search(line) if "]" in line else None)
-    if found is None and " CV Batch " in line and _OF_WENET.search(line):
+    if found is None and (
+        (" CV Batch " in line and _OF_WENET.search(line)) or (" valid on '" in line and _VALID_OF_FAIRSEQ.search(line))
+    ):
         return "v"
     kind = found[1][0].lower() if found is not None else "t"
     return kind if found is not None and found[1] != _TRAINING else None
@@ -84,6 +91,10 @@ def counts(line: str, *, evaluation: bool) -> Printed:
     if wenet is not None:
         of_epoch = Printed(epoch=float(wenet[2]))
         return of_epoch if evaluation else replace(of_epoch, step=int(wenet[3]), batch=True)
+    fairseq = _OF_FAIRSEQ.search(line) if " / " in line and "| epoch " in line else None
+    if fairseq is not None:
+        of_epoch = Printed(epoch=float(fairseq[1]))
+        return of_epoch if evaluation else replace(of_epoch, step=int(fairseq[2]), steps=int(fairseq[3]), batch=True)
     epoch = EPOCH.search(line) or _SHORT_EPOCH.search(line)
     bracketed = "]" in line
     mmengine = _OF_MMENGINE.search(line) if bracketed else None

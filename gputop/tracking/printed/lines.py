@@ -131,6 +131,11 @@ _NEUTRAL = frozenset(
 )
 _NO_METRIC = frozenset(["packet", "data", "stop", "weight", "frame", "signal", "heat", "power", "hearing", "profit", "no"])
 _NO_NAMES = frozenset(["time", "timestamp", "ts", "pid", "v_num", "level", "line", "port", "size", "percentage"])
+_OF_PACE = re.compile(r"(?i)(?:.{0,60}/s(?:ec(?:ond)?)?|s(?:ec)?/[a-z]{1,12}|wps|ups|wpb|bsz)")
+"""How fast a bar's training is, which ``rates`` reads: "it/s=3.5". Fairseq shortens the words and updates per second, the words
+per batch, and the size of a batch."""
+_BEFORE_UPDATES = re.compile(r"(?<![\w/])num_updates=0(?![\d.])")
+"""Fairseq's meters are empty until the first update, and show a loss of 0."""
 _MESSAGES = ("message", "msg", "log", "event")
 """The keys under which loggers and container engines keep a line of text."""
 _STEPS = ("step", "global_step", "iteration", "iter", "num_updates", "current_steps", "_step", "steps")
@@ -274,6 +279,8 @@ def _is_counter(name: str) -> bool:
 
 
 def _from_text(line: str) -> Printed | None:
+    if "num_updates=0" in line and _BEFORE_UPDATES.search(line):
+        return None
     lower_case = line.lower()
     if any(word in lower_case for word in _BESTS):
         line = _BEST.sub("", line)
@@ -373,7 +380,7 @@ def _name(line: str, match: re.Match[str], every: bool, percent: bool) -> str | 
         if ALSO.search(candidate):
             return candidate
     if every and separator == "=" and word != "in" and name.lower() not in _NO_NAMES and not _is_counter(name):
-        return name
+        return name if _OF_PACE.fullmatch(name) is None else None
     return None
 
 

@@ -438,6 +438,38 @@ FOUND: list[tuple[str, tuple[str, ...], Values]] = [
         ],
     ),
     (
+        "Fairseq's oldest form, without a bar",
+        (
+            "| epoch 003   500 / 2400 loss=2.50 (2.75), wps=800, wpb=700, bsz=24, lr=0.01, clip=100%, gnorm=2.5",
+            "| epoch 003  1000 / 2400 loss=2.25 (2.50), wps=800, wpb=700, bsz=24, lr=0.01, clip=100%, gnorm=2.5",
+            "| epoch 003 | train loss 2.50 | train ppl 5.66 | s/checkpoint     500 | words/s    800 | bsz    24 | lr 0.010000",
+            "| epoch 003 | valid on 'valid' subset   200 / 300 loss=3.50",
+            "| epoch 003 | valid on 'valid' subset | valid loss 3.25 | valid ppl 9.51",
+            "| epoch 004   500 / 2400 loss=2.00 (2.25), wps=800, wpb=700, bsz=24, lr=0.01, clip=100%, gnorm=2.5",
+        ),
+        [
+            (5300, {"loss": 2.5, "lr": 0.01, "epoch": 3}),
+            (5800, {"loss": 2.25, "lr": 0.01, "epoch": 3}),
+            (5800, {"train_loss": 2.5, "train_ppl": 5.66, "lr": 0.01, "epoch": 3}),
+            (5800, {"val_loss": 3.5, "epoch": 3}),
+            (5800, {"valid_loss": 3.25, "valid_ppl": 9.51, "epoch": 3}),
+            (7700, {"loss": 2.0, "lr": 0.01, "epoch": 4}),
+        ],
+    ),
+    (
+        "Fairseq's bar, whose meters are empty before the first update",
+        (
+            "| epoch 001:   1%| | 12/1200 [00:30<59:00, 2.5s/it, loss=0.000, ppl=1.00, wps=0, wpb=0, bsz=0, num_updates=0, ",
+            "| epoch 001:   2%| | 24/1200 [01:00<58:00, 2.5s/it, loss=9.500, ppl=724.08, ups=0.5, wpb=9, num_updates=20, ",
+        ),
+        [(20, {"loss": 9.5, "ppl": 724.08, "epoch": 1})],
+    ),
+    (
+        "a rate in a bar is no metric",
+        ("Training:  10%|█    | 4/40 [00:04<01:27,  4.50s/it, loss=2.5, it/s=3.5, tok/s=900.5, s/it=0.25, loss/s1=1.5]",),
+        [(4, {"loss": 2.5, "loss/s1": 1.5})],
+    ),
+    (
         "the quotes of a forum",
         ("{‘loss’: 2.5, ‘step’: 10}", "{“loss”: 2.25, “step”: 20}"),
         [(10, {"loss": 2.5}), (20, {"loss": 2.25})],
