@@ -470,6 +470,22 @@ FOUND: list[tuple[str, tuple[str, ...], Values]] = [
         [(4, {"loss": 2.5, "loss/s1": 1.5})],
     ),
     (
+        "darknet, whose layers have no loss",
+        (
+            " 210: 8.125000, 9.250000 avg loss, 0.001000 rate, 2.500000 seconds, 13440 images, 4.250000 hours left",
+            "Loaded: 0.000031 seconds",
+            "Region 16 Avg IOU: 0.500000, Class: 0.750000, Obj: 0.250000, No Obj: 0.010000, .5R: 0.500000, count: 8",
+            "Region 23 Avg IOU: -nan, Class: -nan, Obj: -nan, No Obj: 0.010000, .5R: -nan, .75R: -nan,  count: 0",
+            "v3 (mse loss, Normalizer: (iou: 0.750000, cls: 1.000000) Region 82 Avg (IOU: 0.250000, GIOU: 0.125000), count: 3",
+            "v3 (iou loss, Normalizer: (iou: 0.07, obj: 1.00, cls: 1.00) Region 94 Avg (IOU: 0.2500), count: 3, class_loss = 1.5",
+            "211: -nan, -nan avg, 0.001000 rate, 2.500000 seconds, 13504 images",
+        ),
+        [
+            (210, {"loss": 8.125, "avg_loss": 9.25, "lr": 0.001}),
+            (211, pytest.approx({"loss": float("nan"), "avg_loss": float("nan"), "lr": 0.001}, nan_ok=True)),
+        ],
+    ),
+    (
         "the quotes of a forum",
         ("{‘loss’: 2.5, ‘step’: 10}", "{“loss”: 2.25, “step”: 20}"),
         [(10, {"loss": 2.5}), (20, {"loss": 2.25})],
