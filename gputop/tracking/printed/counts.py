@@ -73,6 +73,19 @@ in parentheses after that of the package ``progress``."""
 ENDLESS_BAR = re.compile(r"(?:^|[:\s])(\d{1,15})it \[\d{1,9}:")
 """tqdm's count of something without a length."""
 
+_AT_STEP = re.compile(
+    r"(?<![\w/])(?:at|after) (?:epoch\s{1,9}\d{1,9}, ?)?(?:(?:global|training)[ _])?(?:step|iteration|iter|update)"
+    r"[\s:=#]{1,20}(\d{1,15})(?![\w.%/]|\s?/)",
+    re.IGNORECASE,
+)
+"""When an evaluation took place: "Validation result at epoch 2, step 800"."""
+
+
+def step_of_evaluation(line: str) -> int | None:
+    """Return the step of the training at which an evaluation took place, if its line says so."""
+    found = _AT_STEP.search(line)
+    return int(found[1]) if found is not None else None
+
 
 def evaluation_of(line: str) -> str | None:
     """Return the first letter of "validation", "evaluation" or "test" if a line is about one; None for any other line."""

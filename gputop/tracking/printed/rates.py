@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 
+from gputop.tracking.printed.names import EVALUATION
+
 _N = r"(\d{1,3}(?:,\d{3}){1,5}(?:\.\d{1,25})?|\d{1,25}(?:\.\d{1,25})?(?:e[+-]?\d{1,3})?)"
 _UNIT = (
     r"(it|iters?|iterations?|steps?|batch(?:es)?|tok|tokens?|samples?|sequences?|imgs?|images?|ex|examples?|sentences?|"
@@ -91,7 +93,7 @@ _SPAN = r"[\s:=]{1,9}(\d{1,25}(?:\.\d{1,25})?) ?(ms|s|m)(?:ec|in)?\b"
 _BOTH = re.compile(rf"(?i)(?<![\w/.])train(?:ing)?{_SPAN}.{{1,80}}?(?<![\w/.])(?:val(?:id(?:ation)?)?|eval(?:uation)?){_SPAN}")
 """Two times side by side, "train 12.1s eval 4.0s": without the word time, only both together say what they are."""
 _EPOCH = re.compile(
-    r"(?i).{0,80}?(?<![\w/.])epochs?[ :=#\[]{1,4}\d{1,9}\b(?!.{0,300}\b(?:steps?|iter(?:ation)?s?|batch(?:es)?)\W{1,4}\d)"
+    r"(?i).{0,80}?(?<![\w/.])epochs?[ :=#\[]{1,4}\d{1,9}\b(?!.{0,300}\b(?:steps?|iter(?:ation)?s?|batch(?:es)?)\W{1,20}\d)"
 )
 _EPOCH_TOOK = re.compile(rf"(?i)(?<![\w/.])(?:time|took|duration)[\s:=]{{1,4}}{_CLOCK}")
 """A line about a whole epoch, with its loss and then how long it took: "epoch 1 train_loss 0.7 time 41.3s"."""
@@ -206,9 +208,9 @@ def whole_times(line: str) -> dict[str, float]:
         and not (_GOES_ON.match(line, took.end()) or int(took[1] or 0) >= OF_DAY)
     ):
         hours, minutes, seconds, number, unit = took.groups()
-        found[EPOCH_S] = _seconds(hours, minutes, seconds, number, unit)
+        found[EVALUATION_S if EVALUATION.match(line) else EPOCH_S] = _seconds(hours, minutes, seconds, number, unit)
     if not found and loss >= 0 and _EPOCH.match(line) and (alone := _alone(line, loss)) is not None:
-        found[EPOCH_S] = alone
+        found[EVALUATION_S if EVALUATION.match(line) else EPOCH_S] = alone
     if not found and (both := _BOTH.search(line)) is not None:
         found[TRAINING_S] = float(both[1]) * _UNITS[both[2].lower()]
         found[EVALUATION_S] = float(both[3]) * _UNITS[both[4].lower()]

@@ -15,6 +15,7 @@ from dataclasses import replace
 from gputop.terminal_text import strip_escapes
 from gputop.tracking.printed import rates
 from gputop.tracking.printed.bars import Redraws, Turns
+from gputop.tracking.printed.counts import evaluation_of, step_of_evaluation
 from gputop.tracking.printed.headings import Headings
 from gputop.tracking.printed.hosts import Hosts
 from gputop.tracking.printed.languages import in_english
@@ -216,8 +217,17 @@ class Transcript:
             self._count(printed, printed.step)
             self.counts_lines = False
         elif not printed.evaluation:
+            self._take_step_of_evaluation(plain)
             self._count_line(metrics)
         yield self._step, metrics
+
+    def _take_step_of_evaluation(self, plain: str) -> None:
+        """Take the step that the line of an evaluation states, if no line of the training has shown one or was counted."""
+        if self._last is not None or self.counts_lines or evaluation_of(plain) is None:
+            return
+        step = step_of_evaluation(plain)
+        if step is not None and self._step < step < _STEP_MAX:
+            self._step = step
 
     def _count(self, printed: Printed, step: int) -> None:
         last, self._last = self._last, printed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gputop.tracking.printed import rates
 from gputop.tracking.printed.lines import parse
 from gputop.tracking.printed.transcript import Transcript
 
@@ -477,13 +478,26 @@ FOUND: list[tuple[str, tuple[str, ...], Values]] = [
             "Region 16 Avg IOU: 0.500000, Class: 0.750000, Obj: 0.250000, No Obj: 0.010000, .5R: 0.500000, count: 8",
             "Region 23 Avg IOU: -nan, Class: -nan, Obj: -nan, No Obj: 0.010000, .5R: -nan, .75R: -nan,  count: 0",
             "v3 (mse loss, Normalizer: (iou: 0.750000, cls: 1.000000) Region 82 Avg (IOU: 0.250000, GIOU: 0.125000), count: 3",
-            "v3 (iou loss, Normalizer: (iou: 0.07, obj: 1.00, cls: 1.00) Region 94 Avg (IOU: 0.2500), count: 3, class_loss = 1.5",
+            "v3 (iou loss, Normalizer: (iou: 0.07, obj: 1.00, cls: 1.00) Region 94 Avg (IOU: 0.25), count: 3, class_loss = 1",
             "211: -nan, -nan avg, 0.001000 rate, 2.500000 seconds, 13504 images",
         ),
         [
             (210, {"loss": 8.125, "avg_loss": 9.25, "lr": 0.001}),
             (211, pytest.approx({"loss": float("nan"), "avg_loss": float("nan"), "lr": 0.001}, nan_ok=True)),
         ],
+    ),
+    (
+        "evaluations that say when they took place",
+        (
+            "Validation result (beam) at epoch   1, step      300: bleu:   1.50, loss: 2500.5000, duration: 61.5000s",
+            "Validation result (beam) at epoch   2, step      600: bleu:   2.50, loss: 2250.5000, duration: 60.5000s",
+        ),
+        [(300, {"val_bleu": 1.5, "val_loss": 2500.5, "epoch": 1}), (600, {"val_bleu": 2.5, "val_loss": 2250.5, "epoch": 2})],
+    ),
+    (
+        "an evaluation that counts on its own, and one below lines that count",
+        ("Validation step 20: loss: 2.5", "epoch 1 loss 3.0", "Validation at step 600, loss: 2.25"),
+        [(0, {"val_loss": 2.5}), (1, {"loss": 3.0, "epoch": 1}), (1, {"val_loss": 2.25, "epoch": 1})],
     ),
     (
         "the quotes of a forum",
@@ -515,6 +529,19 @@ def test_values_and_their_steps(lines: tuple[str, ...], values: Values) -> None:
 )
 def test_metrics_of_a_line(line: str, metrics: dict[str, float]) -> None:
     assert metrics_of(line) == metrics
+
+
+@pytest.mark.parametrize(
+    ("line", "times"),
+    [
+        ("Validation result at epoch   3, step      900: loss: 2.5, duration: 61.5s", {}),
+        ("Validation epoch 3 loss: 2.5, duration: 61.5s", {"evaluation_s": 61.5}),
+        ("Validation epoch 3 loss 2.5 61.5s", {"evaluation_s": 61.5}),
+        ("Epoch 3 loss: 2.5, duration: 61.5s", {"epoch_s": 61.5}),
+    ],
+)
+def test_the_time_of_an_evaluation_is_not_that_of_an_epoch(line: str, times: dict[str, float]) -> None:
+    assert rates.whole_times(line) == times
 
 
 def test_the_time_of_a_step_is_not_that_of_a_part_of_it() -> None:
