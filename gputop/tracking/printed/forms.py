@@ -24,3 +24,14 @@ def of_darknet(line: str) -> Printed | None:
         loss, average, rate = map(float, found.group(2, 3, 4))
         return Printed({"loss": loss, "avg_loss": average, "lr": rate}, int(found[1]))
     return Printed() if "Region " in line and _LAYER_OF_DARKNET.search(line) is not None else None
+
+
+_SHORT_NUMBER = re.compile(r"(?<=: )(\d{1,3}(?:\.\d{1,3})?)([KMGT])(?= \||$)")
+_POWERS = {"K": "e3", "M": "e6", "G": "e9", "T": "e12"}
+
+
+def in_full(line: str) -> str:
+    """Return a line of nanotron, which shortens all of its numbers, with these in full: "grad_norm: 1.5K" as "1.5e3"."""
+    if "elapsed_time_per_iteration_ms: " not in line:
+        return line
+    return _SHORT_NUMBER.sub(lambda found: f"{found[1]}{_POWERS[found[2]]}", line)

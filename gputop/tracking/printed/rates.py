@@ -13,7 +13,7 @@ from gputop.tracking.printed.names import EVALUATION
 
 _N = r"(\d{1,3}(?:,\d{3}){1,5}(?:\.\d{1,25})?|\d{1,25}(?:\.\d{1,25})?(?:e[+-]?\d{1,3})?)"
 _UNIT = (
-    r"(it|iters?|iterations?|steps?|batch(?:es)?|tok|tokens?|samples?|sequences?|imgs?|images?|ex|examples?|sentences?|"
+    r"(it|iters?|iterations?|steps?|batch(?:es)?|toks?|tks|tokens?|samples?|sequences?|imgs?|images?|ex|examples?|sentences?|"
     r"win|windows?|utts?|utterances?|clips?|frames?|graphs?|patches|tiles|docs?|pairs|crops|rows|records|mols?|molecules|"
     r"volumes?|scenes?|ins|instances?)"
 )
@@ -44,12 +44,12 @@ _MS_NAMES = (
     r"\bdt|(?<!data )(?<!load )\btime|elapsed time per iteration \(ms\)|\bms per (?:batch|step|iter)|\bms/(?:batch|step)"
 )
 _MS = re.compile(rf"(?i)(?:{_MS_NAMES})\s{{0,20}}[:=]?\s{{0,20}}{_N}(?: ?ms\b|(?= ?[|,]|$))")
-_STEP_MS = re.compile(rf"(?i)(?<![a-z])(?:step|iter(?:ation)?|batch)(?:_time)?_ms[\"']?\s{{0,3}}[:=]\s{{0,3}}{_N}")
+_STEP_MS = re.compile(rf"(?i)(?<![a-z])(?:step|iter(?:ation)?|batch)(?:_time)?_ms[\"']?\s{{0,3}}[:=]\s{{0,3}}{_N}( ?[KM]\b)?")
 _LONE_MS = re.compile(rf"\|\s{{0,9}}{_N} ?ms\s{{0,9}}(?=\||$)")
 """A cell between bars that holds nothing but milliseconds, as llm.c prints them."""
 _MS_UNIT = re.compile(r"(?i)\d ?ms\b|\(ms\)|\bms[ /]")
 _NAMES = {
-    "tok": "tokens",
+    **dict.fromkeys(("tok", "tks"), "tokens"),
     "img": "images",
     "ima": "images",
     **dict.fromkeys(("ite", "it", "ste", "bat"), "it"),
@@ -151,7 +151,8 @@ def paces(line: str) -> dict[str, float]:
     elif named is not None:
         _add(found, "it", _inverse(_number(named[1])))
     elif "it_per_sec" not in found and (each := _milliseconds(line)) is not None:
-        _add(found, "it", _inverse(_number(each[1]) * 1e-3))
+        factor = _FACTORS[(each[2] or "").strip().lower()] if each.re is _STEP_MS else 1.0
+        _add(found, "it", _inverse(_number(each[1]) * factor * 1e-3))
     data = _DATA.search(line) if not is_of_first_batch(line) else None
     data = None if data is not None and (_NO_TIME.match(line, data.end()) or overlaps(line)) else data
     step = _STEP.search(line) if data is not None else None

@@ -544,6 +544,31 @@ def test_the_time_of_an_evaluation_is_not_that_of_an_epoch(line: str, times: dic
     assert rates.whole_times(line) == times
 
 
+TOKENS = {"tokens_per_sec": 25_500.0}
+NANOTRON = (
+    "05/14/2024 10:21:33 [INFO|DP=0|PP=0|TP=0]: iteration: 120 / 900 | consumed_tokens: 1.5G | "
+    "elapsed_time_per_iteration_ms: {} | tokens_per_sec: 25.5K | tokens_per_sec_per_gpu: 12.8K | lm_loss: {} | lr: 1e-05"
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "paces", "metrics"),
+    [
+        (NANOTRON.format("12.5K", "2.5"), {"it_per_sec": 0.08, **TOKENS}, {**TOKENS, "lm_loss": 2.5, "lr": 1e-5}),
+        (NANOTRON.format("250", "1.25K"), {"it_per_sec": 4.0, **TOKENS}, {**TOKENS, "lm_loss": 1250.0, "lr": 1e-5}),
+        (
+            "[step 50]  mlm_loss=2.5  throughput=12.5K tks/s  time=2500.12, latency=2500.0 ms/batch",
+            {"it_per_sec": 0.4, "tokens_per_sec": 12_500.0},
+            {"mlm_loss": 2.5},
+        ),
+        ("loss = 2.5, step = 25 (1.750 sec)", {}, {"loss": 2.5}),
+    ],
+)
+def test_short_numbers_of_a_pace(line: str, paces: dict[str, float], metrics: dict[str, float]) -> None:
+    assert rates.paces(line) == pytest.approx(paces)
+    assert metrics_of(line) == metrics
+
+
 def test_the_time_of_a_step_is_not_that_of_a_part_of_it() -> None:
     times = "  Data time: {}({})  Forward time: 0.25(0.25)  Batch time: 0.5(0.5)\n"
     transcript = Transcript(with_pace=True)
