@@ -39,6 +39,8 @@ _OF_FAIRSEQ = re.compile(
     r"\| epoch (\d{1,9})(?: \| valid on '[^']{1,60}' subset)?:?\s{1,4}(\d{1,15}) / (\d{1,15})(?= [a-z]\w{0,30}=)"
 )
 """Fairseq's oldest form, without a bar: "| epoch 010   2000 / 8223 loss=1.2"."""
+_OF_WHOLE_TEST = re.compile(r"\s{0,3}\* (?:acc|prec)@1[ :]", re.IGNORECASE)
+"""The accuracy over all images, below the last batch of the test in PyTorch's example on ImageNet: " * Acc@1 69.5"."""
 _VALID_OF_FAIRSEQ = re.compile(r"\| epoch \d{1,9} \| valid on '")
 _OF_EPOCH = re.compile(r"epochs?\s{0,3}[:=#]?\s{0,3}$", re.IGNORECASE)
 _BATCH = re.compile(
@@ -94,6 +96,8 @@ def evaluation_of(line: str) -> str | None:
         (" CV Batch " in line and _OF_WENET.search(line)) or (" valid on '" in line and _VALID_OF_FAIRSEQ.search(line))
     ):
         return "v"
+    if found is None and "@1" in line and _OF_WHOLE_TEST.match(line):
+        return "t"
     kind = found[1][0].lower() if found is not None else "t"
     return kind if found is not None and found[1] != _TRAINING else None
 

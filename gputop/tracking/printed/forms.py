@@ -1,4 +1,4 @@
-"""Lines of programs that name nothing, or name their loss otherwise. Pure.
+"""Lines of programs that name nothing, or write their loss or its name otherwise. Pure.
 
 Darknet prints "1040: 0.325, 0.336 avg loss, 0.001 rate", and for each of its layers how well the last images fit, which is nan
 where none of them has an object of that size.
@@ -16,6 +16,26 @@ _OF_DARKNET = re.compile(
     re.IGNORECASE,
 )
 _LAYER_OF_DARKNET = re.compile(r"(?:v\d \([^()]{1,40}\([^()]{1,80}\)\) )?Region \d{1,4} Avg \(?IOU: ")
+_SHORT_NUMBER = re.compile(r"(?<=: )(\d{1,3}(?:\.\d{1,3})?)([KMGT])(?= \||$)")
+_POWERS = {"K": "e3", "M": "e6", "G": "e9", "T": "e12"}
+"""nanotron shortens all of its numbers: "grad_norm: 1.5K"."""
+_ERR_OF_TORCH7 = re.compile(
+    r"(Epoch: \[\d{1,9}\]\[\d{1,12}/\d{1,12}\]\s{1,9}Time [\d.]{1,20}(?:\s{1,9}Data [\d.]{1,20})?\s{1,9})Err(?= )"
+)
+"""The loss in the examples of Torch7 on ImageNet."""
+_OF_SO_MANY = re.compile(rf"(?<= = )({NUMBER}%?) \* \d{{1,15}}(?=[,;]| \d{{1,9}}\.\d{{1,9}}s)", re.IGNORECASE)
+"""Over how many samples CNTK's mean is: "loss = 0.77 * 60416"."""
+_COST_OF_EPOCH = re.compile(
+    rf"(^\W{{0,9}}epoch:? 0\d{{1,6}},? )(?:avg[._]? ?)?cost"
+    rf"(?= ?[:=]\s{{0,9}}{NUMBER}(?:$|[\s,;])(?!\s?(?:m?s|secs?|seconds|min|minutes|h|hours)\b))",
+    re.IGNORECASE,
+)
+"""The loss in many early examples of TensorFlow, which number epochs with zeros before: "Epoch: 0001 cost= 0.5". Elsewhere the
+cost of an epoch may be its time."""
+_COST_AFTER = re.compile(
+    rf"^(\W{{0,9}})cost after ((?:epoch|iteration|step) \d{{1,12}})(?=\s?[:=]\s{{0,9}}{NUMBER}\s{{0,9}}$)", re.IGNORECASE
+)
+"""The loss in a course on deep learning, and in what was written after it: "Cost after iteration 100: 0.5"."""
 
 
 def of_darknet(line: str) -> Printed | None:
@@ -26,12 +46,14 @@ def of_darknet(line: str) -> Printed | None:
     return Printed() if "Region " in line and _LAYER_OF_DARKNET.search(line) is not None else None
 
 
-_SHORT_NUMBER = re.compile(r"(?<=: )(\d{1,3}(?:\.\d{1,3})?)([KMGT])(?= \||$)")
-_POWERS = {"K": "e3", "M": "e6", "G": "e9", "T": "e12"}
-
-
-def in_full(line: str) -> str:
-    """Return a line of nanotron, which shortens all of its numbers, with these in full: "grad_norm: 1.5K" as "1.5e3"."""
-    if "elapsed_time_per_iteration_ms: " not in line:
-        return line
-    return _SHORT_NUMBER.sub(lambda found: f"{found[1]}{_POWERS[found[2]]}", line)
+def in_usual_form(line: str) -> str:
+    """Return a line of one of these programs with its loss, and its numbers, as others write them."""
+    if "elapsed_time_per_iteration_ms: " in line:
+        line = _SHORT_NUMBER.sub(lambda found: f"{found[1]}{_POWERS[found[2]]}", line)
+    if " Err " in line:
+        line = _ERR_OF_TORCH7.sub(r"\1Loss", line)
+    if " * " in line:
+        line = _OF_SO_MANY.sub(r"\1", line)
+    if "ost" in line:
+        line = _COST_AFTER.sub(r"\2, loss", _COST_OF_EPOCH.sub(r"\1loss", line))
+    return line

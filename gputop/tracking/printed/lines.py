@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from gputop.tracking.printed.counts import BAR, ENDLESS_BAR, counts, evaluation_of
-from gputop.tracking.printed.forms import in_full, of_darknet
+from gputop.tracking.printed.forms import in_usual_form, of_darknet
 from gputop.tracking.printed.names import (
     ALSO,
     ANY_MEASURED,
@@ -167,7 +167,7 @@ def parse(line: str) -> Printed | None:
     if _HEADING.fullmatch(line):
         epoch = counts(line, evaluation=True)
         return epoch if epoch.epoch is not None else None
-    line = in_full(line)
+    line = in_usual_form(line)
     darknet = of_darknet(line)
     if darknet is not None:
         return darknet if darknet.metrics else None

@@ -18,7 +18,7 @@ _JOINED = (
 )
 """Names without a separator: "logloss", "trainloss"."""
 MEASURED = re.compile(
-    rf"(?:^|[_/.-])(?:{_JOINED}|loss[_/]{_PART}(?:/{_PART}){{0,2}}|(?:loss|accu?|accuracy|acc@\d|top@?\d|ppl|perplexity|f1|"
+    rf"(?:^|[_/.-])(?:{_JOINED}|loss[_/]{_PART}(?:/{_PART}){{0,2}}|(?:loss|accu?|accuracy|(?:acc|prec)@\d|top@?\d|top_?k_acc(?:uracy)?_|ppl|perplexity|f1|"
     r"auc|auroc|dice|bleu|rouge\w?|iou|miou|map|mae|[nrw]?mse|reward|(?:episodic|episode|mean|avg|average|discounted)_?return|"
     rf"(?:score|rewards?)/mean|ep(?:isode|isodic)?_?(?:score|re[wt]|return|reward)s?(?:_?mean)?|(?:average|mean)epret|"
     rf"(?:reward|return|rew)s?_(?:mean|avg)|rew|psnr|ssim|wer|cer|nll|b?ce|xent|ctc|rnn-?t|transducer|supcon|nt_?xent|(?:language_?)?cross_?entropy(?:_?loss)?|elbo|bpb|bpc|fid|"
@@ -29,7 +29,7 @@ MEASURED = re.compile(
 )
 ANY_MEASURED = re.compile(
     r"loss|acc|top|dice|ppl|perplexity|f1|au[cr]|bleu|rouge|iou|map|ms[es]|mae|mse|rew|return|ep_?ret|episode|\bep[\W_]{0,3}\d|psnr|ssim|[wc]er|nll|ce|xent|entropy|elbo|bp[bc]|ctc|rnn-?t|transducer|supcon|"
-    r"fid|ndcg|mrr|recall@|hit@|hr@|objective|"
+    r"fid|ndcg|mrr|prec@|recall@|hit@|hr@|objective|"
     r"huber|recon|contrastive|triplet|\bl1|_l1|charbonnier|chamfer|photometric|cosh|pinball|msle|iters: ",
     re.IGNORECASE,
 )

@@ -500,6 +500,63 @@ FOUND: list[tuple[str, tuple[str, ...], Values]] = [
         [(0, {"val_loss": 2.5}), (1, {"loss": 3.0, "epoch": 1}), (1, {"val_loss": 2.25, "epoch": 1})],
     ),
     (
+        "the older name of the accuracy in PyTorch's example on ImageNet",
+        (
+            "Epoch: [0][20/400]\tTime 0.250 (0.500)\tLoss 6.5000 (6.7500)\tPrec@1 0.500 (0.250)\tPrec@5 1.500 (1.250)",
+            "Test: [20/40]\tTime 0.250 (0.500)\tLoss 6.2500 (6.5000)\tPrec@1 0.750 (0.500)\tPrec@5 1.750 (1.500)",
+            " * Prec@1 0.625 Prec@5 1.625",
+        ),
+        [
+            (20, {"loss": 6.5, "prec@1": 0.5, "prec@5": 1.5, "epoch": 0}),
+            (20, {"test_loss": 6.25, "test_prec@1": 0.75, "test_prec@5": 1.75, "epoch": 0}),
+            (20, {"test_prec@1": 0.625, "test_prec@5": 1.625, "epoch": 0}),
+        ],
+    ),
+    (
+        "Torch7, whose loss is called Err",
+        (
+            "Epoch: [1][20/400]     Time 2.500 Err 6.2500 Top1-%: 2.50 LR 1e-02 DataLoadingTime 0.125",
+            " | Epoch: [1][40/400]    Time 0.250  Data 0.001  Err 6.0000  top1  97.500  top5  90.000",
+            "Err 3 files",
+        ),
+        [
+            (20, {"loss": 6.25, "lr": 0.01, "epoch": 1}),
+            (40, {"loss": 6.0, "top1": 97.5, "top5": 90.0, "epoch": 1}),
+        ],
+    ),
+    (
+        "CNTK, whose means are over so many samples",
+        (
+            "Finished Epoch[1 of 4]: [Training] loss = 2.250000 * 20480, metric = 37.50% * 20480 1.250s (16384.0 samples/s);",
+            " Minibatch[   1- 100]: loss = 2.000000 * 6400, metric = 30.00% * 6400;",
+        ),
+        [(1, {"loss": 2.25, "epoch": 1}), (2, {"loss": 2.0, "epoch": 1})],
+    ),
+    (
+        "the cost of an epoch, where it is no time and no price",
+        (
+            "Epoch: 0001 cost= 12.250000000",
+            "Epoch: 0002 cost=11.250000000 W= 0.5 b= 0.75",
+            "Epoch: 0003 Avg. cost = 10.25",
+            "Epoch[2] Time cost=21.75",
+            "epoch 3 cost: 35.25",
+            "Epoch: 0003 cost: 35.25 s",
+            "Epoch: 0003 time cost= 35.25",
+            "cost after 3 days: 12.5",
+        ),
+        [(1, {"loss": 12.25, "epoch": 1}), (2, {"loss": 11.25, "epoch": 2}), (3, {"loss": 10.25, "epoch": 3})],
+    ),
+    (
+        "the cost after an iteration",
+        ("Cost after iteration 0: 0.75", "Cost after iteration 100: 0.625"),
+        [(0, {"loss": 0.75}), (100, {"loss": 0.625})],
+    ),
+    (
+        "MXNet's accuracy among the best few",
+        ("Node[0] Epoch[1] Batch [50]\tSpeed: 410.50 samples/sec\tTrain-top_k_accuracy_5=0.75",),
+        [(50, {"Train-top_k_accuracy_5": 0.75, "epoch": 1})],
+    ),
+    (
         "the quotes of a forum",
         ("{‘loss’: 2.5, ‘step’: 10}", "{“loss”: 2.25, “step”: 20}"),
         [(10, {"loss": 2.5}), (20, {"loss": 2.25})],
