@@ -9,8 +9,9 @@ from gputop.tracking.printed.names import EVALUATION, Printed
 
 # Repeats have bounds: a search is linear in the length of the line, which a training may be waiting to print.
 _STEP = re.compile(
-    r"(?<![\w/])(?:(?:global|train|training)[ _])?(?:step|iteration|iter|it|num_updates|updates?)s?(?:/(?:total|max)_?steps?)?"
-    r"\s{0,20}[:=#]?\s{0,20}\[?\s{0,20}(\d{1,3}(?:[,_]\d{3}){1,4}(?!\d)|\d{1,15})(?:((?-i:[KM]))|\s{0,20}(?:/|of)\s{0,20}(\d{1,3}(?:[,_]\d{3}){1,4}(?!\d)|\d{1,15}))?(?![\w.%]|,\d{3})",
+    r"(?<![\w/])(?<!episode )(?:(?:global|train|training|acc)[ _])?"
+    r"(?:step|iteration|iter|it|num_updates|updates?)s?(?:/(?:total|max)_?steps?)?"
+    r"\s{0,20}[:=#]?\s{0,20}\[?\s{0,20}(\d{1,3}(?:[,_]\d{3}){1,4}(?!\d)|\d{1,15})(?:((?-i:[KM]))|\s{0,20}(?:/|of)\s{0,20}(\d{1,3}(?:[,_]\d{3}){1,4}(?!\d)|\d{1,15}))?(?![\w%]|\.(?!\s[A-Z])|,\d{3})",
     re.IGNORECASE,
 )
 _THOUSANDS = {"K": 1000, "M": 1_000_000}
@@ -42,10 +43,14 @@ _OF_FAIRSEQ = re.compile(
 _OF_WHOLE_TEST = re.compile(r"\s{0,3}\* (?:acc|prec)@1[ :]", re.IGNORECASE)
 """The accuracy over all images, below the last batch of the test in PyTorch's example on ImageNet: " * Acc@1 69.5"."""
 _VALID_OF_FAIRSEQ = re.compile(r"\| epoch \d{1,9} \| valid on '")
+_OF_ESPNET = re.compile(r"(?<!\S)(\d{1,9})epoch:train:\d{1,12}-(\d{1,12})batch: ")
+"""ESPnet's epoch, and the first and the last of its batches that a line is about: "5epoch:train:376-750batch: "."""
+_OF_OPENNMT = re.compile(r"(?<!\S)Epoch {1,3}(\d{1,9}), {1,9}(\d{1,12})/ {0,9}(\d{1,12}); ")
+_OF_KERAS_RL = re.compile(r"(?:^|\s)(\d{1,15})/(\d{1,15}): episode: \d{1,15}, ")
 _OF_EPOCH = re.compile(r"epochs?\s{0,3}[:=#]?\s{0,3}$", re.IGNORECASE)
 _BATCH = re.compile(
     r"(?<![\w/])(?:batch\s{0,20}[:=#]?\s{0,20}[\[(]?|\]\s{0,20}\[|\[)"
-    r"\s{0,20}(\d{1,15})\s{0,20}/\s{0,20}(\d{1,15})\s{0,20}[\])]?(?![\w.%]|\s{0,20}\()",
+    r"\s{0,20}(\d{1,15})\s{0,20}/\s{0,20}(\d{1,15})\s{0,20}[\])]?(?![\w.%]|\s{0,20}\(|\s{1,2}\d\d:\d\d)",
     re.IGNORECASE,
 )
 EPOCH = re.compile(
@@ -108,10 +113,16 @@ def counts(line: str, *, evaluation: bool) -> Printed:
     if wenet is not None:
         of_epoch = Printed(epoch=float(wenet[2]))
         return of_epoch if evaluation else replace(of_epoch, step=int(wenet[3]), batch=True)
-    fairseq = _OF_FAIRSEQ.search(line) if " / " in line and "| epoch " in line else None
+    fairseq = _OF_FAIRSEQ.search(line) if " / " in line and "num_updates" not in line else None
     if fairseq is not None:
         of_epoch = Printed(epoch=float(fairseq[1]))
         return of_epoch if evaluation else replace(of_epoch, step=int(fairseq[2]), steps=int(fairseq[3]), batch=True)
+    if (espnet := _OF_ESPNET.search(line) if "epoch:train:" in line else None) is not None:
+        return Printed(epoch=float(espnet[1]), step=int(espnet[2]), batch=True)
+    if (opennmt := _OF_OPENNMT.search(line) if "; " in line else None) is not None:
+        return Printed(epoch=float(opennmt[1]), step=int(opennmt[2]), steps=int(opennmt[3]), batch=True)
+    if (keras_rl := _OF_KERAS_RL.search(line) if ": episode: " in line else None) is not None:
+        return Printed(step=int(keras_rl[1]), steps=int(keras_rl[2]))
     epoch = EPOCH.search(line) or _SHORT_EPOCH.search(line)
     bracketed = "]" in line
     mmengine = _OF_MMENGINE.search(line) if bracketed else None

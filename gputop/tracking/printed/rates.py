@@ -89,6 +89,8 @@ _WHOLE = re.compile(
     rf"(?: \d{{1,15}}(?:/\d{{1,15}})?)?[ _:]{{0,9}}{_TOOK}(?:_?s(?:ec)?)?[\"']?(?: taken)?[\s:=]{{1,60}}{_CLOCK}"
 )
 _THIS_EPOCH = re.compile(rf"(?i)\btime (?:(?:of|for) )?this epoch ?[:=] {{0,4}}{_CLOCK}(?! ?(?:/|of\b))")
+_PARTS = re.compile(r"(?<![\w/])(?:iter|forward)_time=")
+"""Times of the parts of a step: the "train_time" next to them is that of the step."""
 _SPAN = r"[\s:=]{1,9}(\d{1,25}(?:\.\d{1,25})?) ?(ms|s|m)(?:ec|in)?\b"
 _BOTH = re.compile(rf"(?i)(?<![\w/.])train(?:ing)?{_SPAN}.{{1,80}}?(?<![\w/.])(?:val(?:id(?:ation)?)?|eval(?:uation)?){_SPAN}")
 """Two times side by side, "train 12.1s eval 4.0s": without the word time, only both together say what they are."""
@@ -192,7 +194,7 @@ def whole_times(line: str) -> dict[str, float]:
     """Return the seconds that a line says a training, an epoch or an evaluation took, by name."""
     found: dict[str, float] = {}
     for match in _WHOLE.finditer(line) if _ANY.search(line) else ():
-        if _GOES_ON.match(line, match.end()):
+        if _GOES_ON.match(line, match.end()) or _PARTS.search(line) is not None:
             continue
         value = _seconds(*match.groups()[-5:])
         what = match["what"].lower()

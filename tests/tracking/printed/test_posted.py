@@ -557,6 +557,67 @@ FOUND: list[tuple[str, tuple[str, ...], Values]] = [
         [(50, {"Train-top_k_accuracy_5": 0.75, "epoch": 1})],
     ),
     (
+        "a date without a year is no count of batches",
+        (
+            "[03/14 10:21:33] ppdet.engine INFO: Epoch: [0] [ 10/80] learning_rate: 0.5 loss: 2.5",
+            "[03/14 10:22:33] ppdet.engine INFO: Epoch: [0] [ 20/80] learning_rate: 0.5 loss: 2.25",
+        ),
+        [(10, {"learning_rate": 0.5, "loss": 2.5, "epoch": 0}), (20, {"learning_rate": 0.5, "loss": 2.25, "epoch": 0})],
+    ),
+    (
+        "records of an evaluation by name",
+        (
+            '{"name": "train", "epoch": 1, "iteration": 40, "average loss": 2.5, "cer": 0.75}',
+            '{"name": "validation", "epoch": 1, "iteration": 5, "average loss": 2.25, "cer": 0.5}',
+        ),
+        [(40, {"average loss": 2.5, "cer": 0.75, "epoch": 1}), (40, {"val_average loss": 2.25, "val_cer": 0.5, "epoch": 1})],
+    ),
+    (
+        "an older form of OpenPCDet, behind its bar",
+        (
+            "train:   0%|          | 0/80 [00:00<?, ?it/s]2023-03-14 10:21:33,123   INFO  epoch: 2/9, acc_iter=160, "
+            "cur_iter=0/80, batch_size=4, loss=2.5, lr=0.5",
+            "2023-03-14 10:21:43,123   INFO  epoch: 2/9, acc_iter=200, cur_iter=40/80, batch_size=4, loss=2.25, lr=0.5",
+        ),
+        [(160, {"loss": 2.5, "lr": 0.5, "epoch": 2}), (200, {"loss": 2.25, "lr": 0.5, "epoch": 2})],
+    ),
+    (
+        "ESPnet",
+        (
+            "2023-03-14 10:21:33,123 (trainer:500) INFO: 2epoch:train:1-250batch: iter_time=0.25, loss=2.5, train_time=0.5",
+            "2023-03-14 10:22:33,123 (trainer:500) INFO: 2epoch:train:251-500batch: iter_time=0.25, loss=2.25",
+            "2023-03-14 10:23:33,123 (trainer:500) INFO: 3epoch:train:1-250batch: iter_time=0.25, loss=2.0",
+        ),
+        [(250, {"loss": 2.5, "epoch": 2}), (500, {"loss": 2.25, "epoch": 2}), (750, {"loss": 2.0, "epoch": 3})],
+    ),
+    (
+        "the first OpenNMT-py",
+        (
+            "Epoch  1,   400/2000; acc:   5.50; ppl: 3500.25; xent:   8.25; 3635 src tok/s; 3723 tgt tok/s;    100 s elapsed",
+            "Epoch  2,   400/2000; acc:   6.50; ppl: 3000.25; xent:   8.00; 3635 src tok/s; 3723 tgt tok/s;    600 s elapsed",
+        ),
+        [
+            (400, {"acc": 5.5, "ppl": 3500.25, "xent": 8.25, "epoch": 1}),
+            (2400, {"acc": 6.5, "ppl": 3000.25, "xent": 8.0, "epoch": 2}),
+        ],
+    ),
+    (
+        "keras-rl, whose episodes have steps, too",
+        (
+            "  1200/9000: episode: 10, duration: 1.5s, episode steps: 120, episode reward: 120.0, loss: 2.5",
+            "8.  1500/9000: episode: 11, duration: 1.5s, episode steps: 300, episode reward: 300.0, loss: 2.25",
+        ),
+        [(1200, {"episode_reward": 120.0, "loss": 2.5}), (1500, {"episode_reward": 300.0, "loss": 2.25})],
+    ),
+    (
+        "the spread of rewards, and a step before the end of a sentence",
+        (
+            "INFO:unityagents: Brain: Step: 2000. Mean Reward: -2.5. Std of Reward: 0.500.",
+            "INFO:unityagents: Brain: Step: 4000. Mean Reward: -1.5. Std of Reward: 0.250.",
+        ),
+        [(2000, {"mean_reward": -2.5}), (4000, {"mean_reward": -1.5})],
+    ),
+    (
         "the quotes of a forum",
         ("{‘loss’: 2.5, ‘step’: 10}", "{“loss”: 2.25, “step”: 20}"),
         [(10, {"loss": 2.5}), (20, {"loss": 2.25})],
@@ -593,6 +654,8 @@ def test_metrics_of_a_line(line: str, metrics: dict[str, float]) -> None:
     [
         ("Validation result at epoch   3, step      900: loss: 2.5, duration: 61.5s", {}),
         ("Validation epoch 3 loss: 2.5, duration: 61.5s", {"evaluation_s": 61.5}),
+        ("2epoch:train:1-250batch: iter_time=0.25, forward_time=0.1, loss=2.5, train_time=0.5", {}),
+        ("train_time=61.5 loss=2.5", {"training_s": 61.5}),
         ("Validation epoch 3 loss 2.5 61.5s", {"evaluation_s": 61.5}),
         ("Epoch 3 loss: 2.5, duration: 61.5s", {"epoch_s": 61.5}),
     ],
