@@ -38,6 +38,8 @@ _GAP_MIN = 10
 """Lines of the Trainer are at least this many steps apart: with fewer, tqdm may only have skipped a drawing (our choice)."""
 _ESCAPED_RETURN = "#015"
 """A carriage return, as syslog and the services that collect its lines write it."""
+_OF_EACH_WORKER = "Finished Epoch["
+"""CNTK's workers each print the same mean of all of them at the end of an epoch."""
 _STEP_MAX = 1 << 53
 _EPOCH_MAX = 1 << 31
 """Larger numbers are no steps or epochs: a float no longer holds every step beyond 2**53."""
@@ -91,6 +93,7 @@ class Transcript:
         self._first_epoch = 1
         """The number of the first epoch, 1 unless a 0 shows up."""
         self._per_epoch: bool | None = None
+        self._finished: Printed | None = None
         self._is_reset = False
         """Whether the last bar began again before its epoch did: Lightning sets it to 0, and then names the next epoch."""
 
@@ -204,6 +207,10 @@ class Transcript:
             self._epoch, self._epochs = printed.epoch, printed.epochs or self._epochs
         if not printed.metrics:
             return
+        if plain.startswith(_OF_EACH_WORKER):
+            before, self._finished = self._finished, printed
+            if before == printed:
+                return
         pace = rates.paces(plain) if self._with_pace and not EVALUATION.match(plain) else {}
         redrawn = self._with_bars and self._redraws.is_redrawn(printed, plain)
         took = rates.whole_times(plain) if self._with_pace else {}

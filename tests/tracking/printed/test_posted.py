@@ -528,9 +528,11 @@ FOUND: list[tuple[str, tuple[str, ...], Values]] = [
         "CNTK, whose means are over so many samples",
         (
             "Finished Epoch[1 of 4]: [Training] loss = 2.250000 * 20480, metric = 37.50% * 20480 1.250s (16384.0 samples/s);",
+            "Finished Epoch[1 of 4]: [Training] loss = 2.250000 * 20480, metric = 37.50% * 20480 1.500s (13653.0 samples/s);",
             " Minibatch[   1- 100]: loss = 2.000000 * 6400, metric = 30.00% * 6400;",
+            "Finished Epoch[2 of 4]: [Training] loss = 2.250000 * 20480, metric = 37.50% * 20480 1.250s (16384.0 samples/s);",
         ),
-        [(1, {"loss": 2.25, "epoch": 1}), (2, {"loss": 2.0, "epoch": 1})],
+        [(1, {"loss": 2.25, "epoch": 1}), (2, {"loss": 2.0, "epoch": 1}), (3, {"loss": 2.25, "epoch": 2})],
     ),
     (
         "the cost of an epoch, where it is no time and no price",
@@ -616,6 +618,21 @@ FOUND: list[tuple[str, tuple[str, ...], Values]] = [
             "INFO:unityagents: Brain: Step: 4000. Mean Reward: -1.5. Std of Reward: 0.250.",
         ),
         [(2000, {"mean_reward": -2.5}), (4000, {"mean_reward": -1.5})],
+    ),
+    (
+        "a table that says in a column whether a row is the training's",
+        (
+            "accuracy | loss | epoch | train | time",
+            "-- | -- | -- | -- | --",
+            "0.500 | 1.250 | 0 | True | 00:21",
+            "0.625 | 1.125 | 0 | False | 00:01",
+            "0.750 | 0.875 | 1 | True | 00:21",
+        ),
+        [
+            (1, {"accuracy": 0.5, "loss": 1.25, "epoch": 0}),
+            (1, {"val_accuracy": 0.625, "val_loss": 1.125, "epoch": 0}),
+            (2, {"accuracy": 0.75, "loss": 0.875, "epoch": 1}),
+        ],
     ),
     (
         "the quotes of a forum",
