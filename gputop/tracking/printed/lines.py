@@ -46,6 +46,12 @@ _PAIR = re.compile(
     re.IGNORECASE,
 )
 _BEFORE = re.compile(r"(?<![\w/.])([A-Za-z]{1,30}(?:[ _]function)?)[ _-]$")
+_BEFORE_LOSS = re.compile(r"(?<![\w/.@-])([A-Za-z]\w{0,28}_(?!(?:step|iter|epoch|batch|idx|id)s?\b)[A-Za-z]{1,29}) $")
+"""A name of several parts before a loss, such as an agent's: "l2_actor loss: 0.5". A number at its end counts something."""
+_SPREAD = re.compile(
+    r"(?<![A-Za-z])(?:std|stddev|stdev|sd|deviation|variance|var|min(?:imum)?|max(?:imum)?)\.? of (?:the )?$", re.IGNORECASE
+)
+"""What follows is no value of the run itself: "Std of Reward"."""
 _NO_NUMBERS = ("nan", "inf", "infinity")
 # A loss that is followed by its step and only then by its value; Keras' guides print "(for one batch)" in between.
 _AT = re.compile(
@@ -377,6 +383,15 @@ def _name(line: str, match: re.Match[str], every: bool, percent: bool) -> str | 
     word = inside if inside in _PREFIXES else before[1].lower() if before else ""
     word = "" if word in _NO_NUMBERS else word.replace(" ", "_")
     if is_measured(name):
+        if word in ("of", "the") and _SPREAD.search(line, max(0, match.start() - 31), match.start()):
+            return None
+        if (
+            separator
+            and name.lower() == "loss"
+            and (of := _BEFORE_LOSS.search(line, max(0, match.start() - 61), match.start()))
+        ):
+            joined = of[1].lower()
+            return joined if joined.endswith("_loss") else f"{joined}_loss"
         if word in _NO_METRIC:
             return None
         if not separator and (name.lower() != "loss" and not name[-1].isdigit() and word not in _PREFIXES):
