@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 from gputop.tracking.printed.names import EVALUATION, Printed
+from gputop.tracking.printed.prefixes import prefix_end
 
 # Repeats have bounds: a search is linear in the length of the line, which a training may be waiting to print.
 _STEP = re.compile(
@@ -98,7 +99,7 @@ def step_of_evaluation(line: str) -> int | None:
 
 def evaluation_of(line: str) -> str | None:
     """Return the first letter of "validation", "evaluation" or "test" if a line is about one; None for any other line."""
-    found = EVALUATION.match(line) or (_OF_MMENGINE.search(line) if "]" in line else None)
+    found = EVALUATION.match(line) or _behind_a_prefix(line) or (_OF_MMENGINE.search(line) if "]" in line else None)
     if found is None and (
         (" CV Batch " in line and _OF_WENET.search(line)) or (" valid on '" in line and _VALID_OF_FAIRSEQ.search(line))
     ):
@@ -107,6 +108,11 @@ def evaluation_of(line: str) -> str | None:
         return "t"
     kind = found[1][0].lower() if found is not None else "t"
     return kind if found is not None and found[1] != _TRAINING else None
+
+
+def _behind_a_prefix(line: str) -> re.Match[str] | None:
+    end = prefix_end(line)
+    return EVALUATION.match(line[end:]) if end else None
 
 
 def counts(line: str, *, evaluation: bool) -> Printed:

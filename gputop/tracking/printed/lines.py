@@ -156,6 +156,8 @@ _NAMES = ("name", "metric", "metric_name", "key", "tag")
 _VALUES = ("value", "metric_value", "scalar")
 """The keys of a record of one metric: its name, and its value."""
 _SPLITS = ("split", "mode", "phase", "stage", "subset")
+_TRAINING = ("train_", "training_")
+"""Begins the names of the training's values, also on a line that names an evaluation first."""
 _UPDATES = "_num_updates"
 """Ends the names of the same count in Fairseq's summaries of an epoch."""
 _EPISODES = frozenset(("episode", "episodes", "ep", "i_episode", "num_episodes", "n_episodes"))
@@ -344,7 +346,7 @@ def _from_text(line: str) -> Printed | None:
         kind = next((kind for start, kind in reversed(parts) if start <= match.start()), whole)
         if not ALSO.search(name):
             kinds.add(kind)
-        name = full(of_evaluation(name, kind) if kind is not None else name)
+        name = full(of_evaluation(name, kind) if kind is not None and not name.startswith(_TRAINING) else name)
         metrics.setdefault(f"{name}{PERCENT}" if percent else name, float(match[3]))
     if not any(is_measured(name) for name in metrics):
         return None

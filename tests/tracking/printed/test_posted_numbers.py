@@ -69,3 +69,38 @@ def test_a_date_is_no_step(line: str, step: tuple[int | None, int | None]) -> No
 )
 def test_the_words_before_a_measure_are_part_of_its_name(line: str, metrics: dict[str, float]) -> None:
     assert metrics_of(line) == metrics
+
+
+@pytest.mark.parametrize(
+    ("line", "metrics"),
+    [
+        ("[2023-03-14 09:26:53,123][DEBUG] (Test @ epoch 6) auc: 0.75, acc: 0.5", {"test_auc": 0.75, "test_acc": 0.5}),
+        ("[2023-03-14 09:26:53,123] [    INFO] - Evaluation f1: 0.75", {"evaluation_f1": 0.75}),
+        ("2023-03-14 09:26:53,123 - INFO - Validation loss: 0.75", {"validation_loss": 0.75}),
+        ("2023-03-14 09:26:53,123 - fit - INFO - (Val) loss: 0.75", {"val_loss": 0.75}),
+        ("2023-03-14 09:26:53,123 - INFO - Evaluation recall: 0.5, f1: 0.75", {"eval_f1": 0.75}),
+        ("INFO:tensorflow:Evaluation loss: 0.75", {"evaluation_loss": 0.75}),
+        ("2023-03-14 09:26:53.123 | INFO     | fit.loop:run:90 - Val loss: 0.75", {"val_loss": 0.75}),
+        ("I0314 09:26:53.123456 4321 solver.cpp:40] Test net output #1: loss = 0.75 (* 1 = 0.75 loss)", {"test_loss": 0.75}),
+        ("I0314 09:26:53.123456 4321 solver.cpp:40] Train net output #1: loss = 0.75 (* 1 = 0.75 loss)", {"loss": 0.75}),
+        ("[2023-03-14 09:26:53,123][DEBUG] loss: 0.75 at step: 40", {"loss": 0.75}),
+        ("[2023-03-14 09:26:53,123] [INFO] test.py:30 - loss: 0.75", {"loss": 0.75}),
+        ("2023-03-14 09:26:53,123 - test - INFO - loss: 0.75", {"loss": 0.75}),
+        ("INFO:eval:loss: 0.75", {"loss": 0.75}),
+        ("INFO:root:train loss: 0.75", {"train_loss": 0.75}),
+        ("INFO - Test loss: 0.75 Train loss: 0.5", {"test_loss": 0.75, "train_loss": 0.5}),
+        ("Test loss: 0.75 Train loss: 0.5", {"test_loss": 0.75, "train_loss": 0.5}),
+        ("2023-03-14 09:26:53 INFO val_loss: 0.75 loss: 0.5", {"val_loss": 0.75, "loss": 0.5}),
+        ("2023-03-14 09:26:53 INFO validation: loss: 0.75", {"val_loss": 0.75}),
+    ],
+)
+def test_the_side_stands_behind_a_prefix_of_the_logger(line: str, metrics: dict[str, float]) -> None:
+    assert metrics_of(line) == metrics
+
+
+def test_an_evaluation_behind_a_prefix_has_no_step_of_its_own() -> None:
+    assert read(
+        "[2023-03-14 09:26:53,123][DEBUG] loss: 0.5 at step: 40",
+        "[2023-03-14 09:26:54,123][DEBUG] (Val @ epoch 6) auc: 0.75, step 3",
+        "[2023-03-14 09:26:55,123][DEBUG] loss: 0.25 at step: 80",
+    ) == [(40, {"loss": 0.5}), (40, {"val_auc": 0.75, "epoch": 6}), (80, {"loss": 0.25, "epoch": 6})]
