@@ -15,6 +15,8 @@ from gputop.tracking.printed.names import EVALUATION, Printed, of_evaluation
 _STEP_AT_END = re.compile(r"\[step=(\d{1,15})(?:/(\d{1,15}))?(?:,epoch=(\d{1,15})(?:/\d{1,15})?)?\]:?$")
 _BATCH_AT_END = re.compile(r"\[epoch=(\d{1,15})(?:/\d{1,15})?\]\[batch=(\d{1,15})/(\d{1,15})\]:$")
 _GLOBAL_STEP = re.compile(r"-- GLOBAL_STEP: (\d{1,15})$")
+_OUTPUT_AT_END = re.compile(r"(?:^|\s)(train|eval) \| step:\s{1,20}(\d{1,15}) \|.{0,80}\boutput:$")
+"""TensorFlow's model garden prints a dictionary of several lines below it."""
 _EVALUATION = re.compile(
     r"\W{0,20}(?:[A-Za-z]{1,20} ){0,3}[A-Za-z]{1,20}:\s{0,9}|"
     r"\W{0,20}(?:val|valid|validation|eval|evaluation|test|testing)\W{0,20}",
@@ -25,6 +27,14 @@ _RESULTS = re.compile(
 )
 """The results are in the next line, as RecBole prints them."""
 _ITERATION = re.compile(r"\W{0,200}Learning iteration (\d{1,15})/(\d{1,15})\W{0,200}")
+_TIMES = re.compile(r"(?:^|\s)Epoch \[(\d{1,9})/(\d{1,9})\]\[(\d{1,12})/(\d{1,12})\]\s{1,4}lr: (?!.{0,400}\bloss:)")
+"""Det3D prints a line for each head below it, with their losses."""
+_HEADS_MAX = 20
+"""At most this many heads have lines below such a line (our choice)."""
+_PROGRESS = re.compile(r"progress {1,3}epoch (\d{1,9}) {1,3}step (\d{1,12}) {1,3}image/sec ")
+"""pix2pix prints a loss in each of the lines below it."""
+_LOSSES_MAX = 8
+"""pix2pix has at most this many losses (our choice)."""
 _RULE = re.compile(r"\s{0,20}[-=#*─━═]{8,400}\s{0,20}")
 _BLOCK_MAX = 200
 """At most this many lines are below such a heading (our choice)."""
@@ -57,8 +67,17 @@ class Headings:
                 self._block = None
         if "Learning" in line and (iteration := _ITERATION.fullmatch(line)) is not None:
             self._block, self._left = Printed(step=int(iteration[1]), steps=int(iteration[2])), _BLOCK_MAX
+        if "Epoch [" in line and (times := _TIMES.search(line)) is not None:
+            epoch, epochs, batch, batches = map(int, times.groups())
+            self._block, self._left = Printed({}, batch, batches, float(epoch), epochs, batch=True), _HEADS_MAX
+        if "progress" in line and (progress := _PROGRESS.match(line)) is not None:
+            at = Printed(epoch=float(progress[1]), step=int(progress[2]), batch=True)
+            self._block, self._left = at, _LOSSES_MAX
         step = _step_of(line)
         evaluation = EVALUATION.match(line) if step is None and _EVALUATION.fullmatch(line) else None
+        output = _OUTPUT_AT_END.search(line.rstrip()[-_TAIL:]) if "output:" in line else None
+        if output is not None:
+            step, evaluation = (Printed(step=int(output[2])), None) if output[1] == "train" else (None, output)
         if step is not None or evaluation is not None or not line[0].isspace():
             self._step, self._kind = step, evaluation[1][0].lower() if evaluation is not None else None
 

@@ -117,6 +117,9 @@ _OF_BEST = re.compile(
     re.IGNORECASE,
 )
 """Before a dictionary of the best values."""
+_TASK = re.compile(r"(?<![\w/])task ?: ?\[((?:, )?'[\w -]{1,40}'(?:, '[\w -]{1,40}'){0,19})\], (?=[a-z_]{0,20}loss: )")
+_QUOTED = re.compile(r"'([^']{1,40})'")
+"""The classes of one of several heads, whose losses Det3D and CenterPoint print in a line for each."""
 _BEFORE_CHARACTERS = 80
 _WIDE = str.maketrans("：，＝（）／；｜［］‘’“”", ":,=()/;|[]''\"\"")
 """The punctuation of Chinese and Japanese keyboards, and the quotes that a forum makes of plain ones."""
@@ -350,6 +353,9 @@ def _from_text(line: str) -> Printed | None:
         metrics.setdefault(f"{name}{PERCENT}" if percent else name, float(match[3]))
     if not any(is_measured(name) for name in metrics):
         return None
+    task = _TASK.search(line) if "task" in lower_case else None
+    if task is not None:
+        metrics = {f"{'_'.join(_QUOTED.findall(task[1]))}/{name}": value for name, value in metrics.items()}
     return replace(counts(line, evaluation=bool(kinds) and None not in kinds), metrics=metrics)
 
 

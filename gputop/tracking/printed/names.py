@@ -44,6 +44,8 @@ ALSO = re.compile(
     re.IGNORECASE,
 )
 """What a line may also report: rates, norms, throughput, an agent's return, and the weight of a term, by which a loss grows."""
+_OF_TIMES = ("_time", "/time")
+"""Ends the name of how long something took: "loss_parse_time"."""
 EVALUATION = re.compile(
     r"^\W*(val|valid|validation|validating|eval|evaluation|evaluating|test|testing|dev)\b(?!\w*[_/])", re.IGNORECASE
 )
@@ -71,7 +73,7 @@ class Printed:
 
 def is_measured(name: str) -> bool:
     """Return whether a name in running text is that of a measured quantity."""
-    return len(name) <= NAME_CHARACTERS and MEASURED.search(name) is not None
+    return len(name) <= NAME_CHARACTERS and MEASURED.search(name) is not None and not name.lower().endswith(_OF_TIMES)
 
 
 def is_listed(name: str) -> bool:

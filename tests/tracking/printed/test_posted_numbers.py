@@ -104,3 +104,36 @@ def test_an_evaluation_behind_a_prefix_has_no_step_of_its_own() -> None:
         "[2023-03-14 09:26:54,123][DEBUG] (Val @ epoch 6) auc: 0.75, step 3",
         "[2023-03-14 09:26:55,123][DEBUG] loss: 0.25 at step: 80",
     ) == [(40, {"loss": 0.5}), (40, {"val_auc": 0.75, "epoch": 6}), (80, {"loss": 0.25, "epoch": 6})]
+
+
+def test_the_losses_of_several_tasks_stay_apart() -> None:
+    task = "2023-03-14 09:26:53,123 - INFO - task : {}, loss: {}, box_loss: 0.5, num_pos: 8.0"
+    lines = (task.format("['cup']", 2.5), task.format("['big_fork', 'spoon']", "nan"))
+    nan = pytest.approx(float("nan"), nan_ok=True)
+    cup, forks = {"cup/loss": 2.5, "cup/box_loss": 0.5}, {"big_fork_spoon/loss": nan, "big_fork_spoon/box_loss": 0.5}
+    assert read(*lines, *lines) == [(1, cup), (1, forks), (2, cup), (2, forks)]
+    epoch = "2023-03-14 09:26:53,123 - INFO - Epoch [1/20][15/600]\tlr: 0.25, loss_parse_time: 0.125"
+    assert read(epoch, *lines) == [(15, {**cup, "epoch": 1}), (15, {**forks, "epoch": 1})]
+    assert metrics_of("task: 3, loss: 2.5") == {"loss": 2.5}
+
+
+@pytest.mark.parametrize(
+    ("line", "metrics"),
+    [
+        ("iter 5 loss_parse_time: 0.125 loss: 0.5", {"loss": 0.5}),
+        ("iter 5 loss/time: 0.125 s", {}),
+        ("iter 5 loss_runtime: 0.5", {"loss_runtime": 0.5}),
+    ],
+)
+def test_the_time_of_a_loss_is_no_loss(line: str, metrics: dict[str, float]) -> None:
+    assert metrics_of(line) == metrics
+
+
+def test_the_step_of_pix2pix_stands_above_its_losses() -> None:
+    block = ("progress  epoch {}  step {}  image/sec 30.5  remaining 5m", "discrim_loss {}", "gen_loss_GAN 0.5")
+    first, second, third = ("\n".join(block).format(*said) for said in ((1, 300, 1.5), (1, 350, 1.25), (2, 50, 1.0)))
+    assert read(first, second, third) == [
+        *((300, {"discrim_loss": 1.5, "epoch": 1}), (300, {"gen_loss_GAN": 0.5, "epoch": 1})),
+        *((350, {"discrim_loss": 1.25, "epoch": 1}), (350, {"gen_loss_GAN": 0.5, "epoch": 1})),
+        *((400, {"discrim_loss": 1.0, "epoch": 2}), (400, {"gen_loss_GAN": 0.5, "epoch": 2})),
+    ]
