@@ -21,8 +21,10 @@ from gputop.tracking.printed.hosts import Hosts
 from gputop.tracking.printed.languages import in_english
 from gputop.tracking.printed.lines import LINE_CHARACTERS, parse
 from gputop.tracking.printed.names import EVALUATION, Printed, is_evaluation, is_measured
+from gputop.tracking.printed.net_outputs import of_output
 from gputop.tracking.printed.own_lines import OwnLines
 from gputop.tracking.printed.ranks import Ranks
+from gputop.tracking.printed.repeats import Repeats
 from gputop.tracking.printed.sides import with_its_scores
 from gputop.tracking.printed.stages import stage_of
 from gputop.tracking.printed.tables import Tables
@@ -75,6 +77,7 @@ class Transcript:
         self._partial = ""
         self._tables = Tables()
         self._hosts, self._ranks = Hosts(), Ranks()
+        self._repeats = Repeats()
         self._rows_have_epochs = False
         self._redraws, self._turns = Redraws(), Turns()
         self._headings = Headings()
@@ -105,7 +108,7 @@ class Transcript:
             yield from self._release(None)
         for line in lines:
             plain = self._ranks.own(in_english(strip_escapes(line[: 2 * LINE_CHARACTERS])[:LINE_CHARACTERS]))
-            if plain is None or self._hosts.is_copy(plain):
+            if plain is None or self._hosts.is_copy(plain) or self._repeats.is_repeat(plain):
                 continue
             for piece in plain.split(_ESCAPED_RETURN):
                 yield from self._follow(piece)
@@ -179,7 +182,7 @@ class Transcript:
         if printed is None and (parsed := parse(plain)) is not None:
             if self._last is not None:  # else the line counts as one of the training
                 parsed = replace(parsed, metrics=with_its_scores(parsed.metrics))
-            parsed = self._turns.of(self._headings.below(plain, parsed))
+            parsed = self._turns.of(self._headings.below(plain, of_output(plain, parsed, self._last)))
             for line, each in self._own.believed(plain, parsed):
                 yield from self._values(line, each)
         elif printed is None:

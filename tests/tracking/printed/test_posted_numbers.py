@@ -106,6 +106,87 @@ def test_an_evaluation_behind_a_prefix_has_no_step_of_its_own() -> None:
     ) == [(40, {"loss": 0.5}), (40, {"val_auc": 0.75, "epoch": 6}), (80, {"loss": 0.25, "epoch": 6})]
 
 
+TF = "INFO:tensorflow:{}"
+ABSL = "I0314 09:26:53.123456 140123456789 fit_lib.py:50] {}"
+SOLVER = "I0314 09:26:53.123456  4321 solver.cpp:240] {}"
+GARDEN = (
+    "{0} | step:  {1:>5} | steps/sec:    0.5 | output:",
+    "    {{'learning_rate': 0.25,",
+    "     'head_loss': {2},",
+    "{3}}}",
+)
+
+
+def garden(side: str, step: int, loss: float) -> tuple[str, ...]:
+    return tuple("\n".join(GARDEN).format(side, step, loss, "     'training_loss': 0.5").split("\n"))
+
+
+def logged(lines: tuple[str, ...]) -> tuple[str, ...]:
+    return ABSL.format(lines[0]), *lines[1:]
+
+
+REPEATED: list[tuple[str, tuple[str, ...], Values]] = [
+    (
+        "a line with and without the prefix of a logger",
+        (
+            TF.format("global step 8: loss = 0.5 (0.3 sec/step)"),
+            ABSL.format("global step 8: loss = 0.5 (0.3 sec/step)"),
+            TF.format("global step 9: loss = 0.5 (0.3 sec/step)"),
+            ABSL.format("global step 9: loss = 0.5 (0.3 sec/step)"),
+        ),
+        [(8, {"loss": 0.5}), (9, {"loss": 0.5})],
+    ),
+    (
+        "without a step, each pair is one report, even if the loss stays the same",
+        (*(TF.format("loss = 0.5"), ABSL.format("loss = 0.5")), *(TF.format("loss = 0.5"), ABSL.format("loss = 0.5"))),
+        [(1, {"loss": 0.5}), (2, {"loss": 0.5})],
+    ),
+    (
+        "a loss that stays the same, behind one prefix or none",
+        (*2 * (TF.format("loss = 0.5"),), *2 * ("loss = 0.25",)),
+        [(1, {"loss": 0.5}), (2, {"loss": 0.5}), (3, {"loss": 0.25}), (4, {"loss": 0.25})],
+    ),
+    (
+        "a text of several lines",
+        (
+            *(*logged(garden("train", 20, 2.5)), *garden("train", 20, 2.5)),
+            *(*logged(garden("train", 40, 2.5)), *garden("train", 40, 2.5)),
+            *(*logged(garden("eval", 40, 3.5)), *garden("eval", 40, 3.5)),
+        ),
+        [
+            *((20, {"head_loss": 2.5}), (20, {"training_loss": 0.5}), (40, {"head_loss": 2.5}), (40, {"training_loss": 0.5})),
+            *((40, {"eval_head_loss": 3.5}), (40, {"eval_training_loss": 0.5})),
+        ],
+    ),
+    (
+        "the outputs of Caffe's nets, which have the step of the line above them",
+        (
+            SOLVER.format("    Train net output #2: per_class_accuracy = 0"),
+            SOLVER.format("    Train net output #3: mask_loss = 4.5 (* 1 = 4.5 loss)"),
+            SOLVER.format("Iteration 20, loss = 2.5"),
+            SOLVER.format("    Train net output #0: accuracy = 0.25"),
+            SOLVER.format("    Train net output #1: loss = 2.5 (* 1 = 2.5 loss)"),
+            SOLVER.format("    Train net output #2: per_class_accuracy = 0"),
+            SOLVER.format("    Train net output #3: per_class_accuracy = 1"),
+            SOLVER.format("Iteration 40, Testing net (#0)"),
+            SOLVER.format("    Test net output #1: loss = 3.5 (* 1 = 3.5 loss)"),
+            SOLVER.format("Iteration 40, loss = 2.5"),
+            SOLVER.format("    Train net output #1: loss = 2.25 (* 1 = 2.25 loss)"),
+            SOLVER.format("    Train net output #4: mask_loss = 2.5 (* 1 = 2.5 loss)"),
+        ),
+        [
+            *((20, {"loss": 2.5}), (20, {"accuracy": 0.25}), (20, {"test_loss": 3.5})),
+            *((40, {"loss": 2.5}), (40, {"mask_loss": 2.5})),
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("lines", "values"), [item[1:] for item in REPEATED], ids=[item[0] for item in REPEATED])
+def test_a_report_that_is_printed_twice_counts_once(lines: tuple[str, ...], values: Values) -> None:
+    assert read(*lines) == values
+
+
 def test_the_losses_of_several_tasks_stay_apart() -> None:
     task = "2023-03-14 09:26:53,123 - INFO - task : {}, loss: {}, box_loss: 0.5, num_pos: 8.0"
     lines = (task.format("['cup']", 2.5), task.format("['big_fork', 'spoon']", "nan"))
