@@ -10,9 +10,9 @@ from gputop.tracking.printed.prefixes import prefix_end
 
 # Repeats have bounds: a search is linear in the length of the line, which a training may be waiting to print.
 _STEP = re.compile(
-    r"(?<![\w/])(?<!episode )(?:(?:global|train|training|acc)[ _])?"
-    r"(?:step|iteration|iter|it|num_updates|updates?)s?(?:/(?:total|max)_?steps?)?"
-    r"\s{0,20}[:=#]?\s{0,20}\[?\s{0,20}(\d{1,3}(?:[,_]\d{3}){1,4}(?!\d)|\d{1,15})(?:((?-i:[KM]))|\s{0,20}(?:/|of)\s{0,20}(\d{1,3}(?:[,_]\d{3}){1,4}(?!\d)|\d{1,15}))?(?![\w%]|\.(?!\s[A-Z])|,\d{3})",
+    r"(?<![\w/])(?<!episode )(?<!warmup )(?<!max )"
+    r"(?:(?:global|train|training|acc|cur)[ _])?(?:step|iteration|iter|it|num_updates|updates?)s?(?:/(?:total|max)_?steps?)?"
+    r"\s{0,20}[:=#]?\s{0,20}\[?\s{0,20}(\d{1,3}(?:[,_]\d{3}){1,4}(?!\d)|\d{1,15})(?:((?-i:[KM]))|\s{0,20}(?:/|of)\s{0,20}(\d{1,3}(?:[,_]\d{3}){1,4}(?!\d)|\d{1,15}))?(?![\w%]|\.\d|,\d{3})",
     re.IGNORECASE,
 )
 _THOUSANDS = {"K": 1000, "M": 1_000_000}
@@ -47,7 +47,7 @@ _VALID_OF_FAIRSEQ = re.compile(r"\| epoch \d{1,9} \| valid on '")
 _OF_ESPNET = re.compile(r"(?<!\S)(\d{1,9})epoch:train:\d{1,12}-(\d{1,12})batch: ")
 """ESPnet's epoch, and the first and the last of its batches that a line is about: "5epoch:train:376-750batch: "."""
 _OF_OPENNMT = re.compile(r"(?<!\S)Epoch {1,3}(\d{1,9}), {1,9}(\d{1,12})/ {0,9}(\d{1,12}); ")
-_OF_KERAS_RL = re.compile(r"(?:^|\s)(\d{1,15})/(\d{1,15}): episode: \d{1,15}, ")
+_OF_KERAS_RL = re.compile(r"(?:^|\s)(\d{1,15})/(\d{1,15}): episode: \d{1,15}\b")
 _OF_EPOCH = re.compile(r"epochs?\s{0,3}[:=#]?\s{0,3}$", re.IGNORECASE)
 _BATCH = re.compile(
     r"(?<![\w/])(?:batch\s{0,20}[:=#]?\s{0,20}[\[(]?|\]\s{0,20}\[|\[)"

@@ -195,8 +195,12 @@ def parse(line: str) -> Printed | None:
             return found
         line = rest  # the dictionary says something else: "step 15 loss 0.526 labels: {'joy': 32}"
     glued = _GLUED.search(line) if "]" in line and "[" in line else None
-    if glued is not None and (of_bar := _from_text(line[: glued.end()])) is not None:
-        return of_bar
+    if glued is not None:
+        if (of_bar := _from_text(line[: glued.end()])) is not None:
+            return of_bar
+        behind = _from_text(line[glued.end() :])
+        if behind is not None and behind.step is not None:
+            return behind
     return None if _CALL.search(line) else _from_text(line)
 
 

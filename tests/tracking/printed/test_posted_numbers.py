@@ -218,3 +218,36 @@ def test_the_step_of_pix2pix_stands_above_its_losses() -> None:
         *((350, {"discrim_loss": 1.25, "epoch": 1}), (350, {"gen_loss_GAN": 0.5, "epoch": 1})),
         *((400, {"discrim_loss": 1.0, "epoch": 2}), (400, {"gen_loss_GAN": 0.5, "epoch": 2})),
     ]
+
+
+@pytest.mark.parametrize(
+    ("line", "step"),
+    [
+        ("  4.  5200/9000: episode: 77, duration: 0.5s, episode steps: 140, episode reward: 9.5, loss: 1.5", (5200, 9000)),
+        ("  5200/9000: episode: 77, duration: 0.5s, episode steps: 140, episode reward: 9.5, loss: 1.5", (5200, 9000)),
+        ("episode 77, episode steps: 140, episode reward: 9.5", (None, None)),
+        ("episode 77, step: 140, episode reward: 9.5", (140, None)),
+        ("warmup steps: 500, loss: 1.5", (None, None)),
+        ("max steps: 500, step: 20, loss: 1.5", (20, None)),
+        ("INFO: Brain: Step: 4000. Mean Reward: 1.5.", (4000, None)),
+        ("Step 4000. Time Elapsed: 20.5 s. Mean Reward: 1.5.", (4000, None)),
+        ("step 4000.5 loss 1.5", (None, None)),
+        ("it. 4000. loss 1.5", (None, None)),
+    ],
+)
+def test_which_steps_are_those_of_the_training(line: str, step: tuple[int | None, int | None]) -> None:
+    assert step_of(line) == step
+
+
+PCDET = "2023-03-14 09:26:53,123   INFO  epoch: 3/40, acc_iter={}, cur_iter={}/200, batch_size=2, loss={}, lr=0.0015"
+
+
+def test_the_step_behind_a_bar_that_is_glued_to_a_line() -> None:
+    glued = "train:   0%|          | 0/200 [00:00<?, ?it/s]"
+    assert read(glued + PCDET.format(601, "0", 2.5), PCDET.format(650, "49", 2.25), PCDET.format(700, "99", 2.0)) == [
+        (601, {"loss": 2.5, "lr": 0.0015, "epoch": 3}),
+        (650, {"loss": 2.25, "lr": 0.0015, "epoch": 3}),
+        (700, {"loss": 2.0, "lr": 0.0015, "epoch": 3}),
+    ]
+    assert read("train:  10%|#         | 20/200 [00:00<00:05, 9.00it/s]epoch 3 loss 2.5") == [(20, {"loss": 2.5, "epoch": 3})]
+    assert step_of("epoch: 3/40, cur_iter=49/200, loss=2.5") == (49, 200)
