@@ -33,6 +33,10 @@ _OF_TIMM = re.compile(
 )
 _OF_WENET = re.compile(r"(?:DEBUG|INFO) (TRAIN|CV) Batch (\d{1,15})/(\d{1,15}) (?=loss )")
 """WeNet's epoch and batch: "TRAIN Batch 4/200", and in its evaluation "CV Batch 4/0"."""
+_OF_ESPNET = re.compile(r"(?<![\w.])(\d{1,9})epoch:(?:train|valid):\d{1,15}-(\d{1,15})batch: ")
+"""ESPnet's epoch, and the batches that its line is about."""
+_IN_CHINESE = re.compile(r"训练次数\s{0,3}:?\s{0,3}(\d{1,15})(?![\w.])")
+"""How often the model was trained, in the many scripts that began as a copy of a tutorial."""
 _OF_TUTORIAL = re.compile(
     r"(?<![\w\]])\[ {0,9}(\d{1,6}), {0,9}(\d{1,9})\](?= {0,3}:? {1,3}(?:\w{1,20}[ _])?loss\b)", re.IGNORECASE
 )
@@ -44,8 +48,6 @@ _OF_FAIRSEQ = re.compile(
 _OF_WHOLE_TEST = re.compile(r"\s{0,3}\* (?:acc|prec)@1[ :]", re.IGNORECASE)
 """The accuracy over all images, below the last batch of the test in PyTorch's example on ImageNet: " * Acc@1 69.5"."""
 _VALID_OF_FAIRSEQ = re.compile(r"\| epoch \d{1,9} \| valid on '")
-_OF_ESPNET = re.compile(r"(?<!\S)(\d{1,9})epoch:train:\d{1,12}-(\d{1,12})batch: ")
-"""ESPnet's epoch, and the first and the last of its batches that a line is about: "5epoch:train:376-750batch: "."""
 _OF_OPENNMT = re.compile(r"(?<!\S)Epoch {1,3}(\d{1,9}), {1,9}(\d{1,12})/ {0,9}(\d{1,12}); ")
 _OF_KERAS_RL = re.compile(r"(?:^|\s)(\d{1,15})/(\d{1,15}): episode: \d{1,15}\b")
 _OF_EPOCH = re.compile(r"epochs?\s{0,3}[:=#]?\s{0,3}$", re.IGNORECASE)
@@ -125,9 +127,12 @@ def counts(line: str, *, evaluation: bool) -> Printed:
     if fairseq is not None:
         of_epoch = Printed(epoch=float(fairseq[1]))
         return of_epoch if evaluation else replace(of_epoch, step=int(fairseq[2]), steps=int(fairseq[3]), batch=True)
-    if (espnet := _OF_ESPNET.search(line) if "epoch:train:" in line else None) is not None:
-        return Printed(epoch=float(espnet[1]), step=int(espnet[2]), batch=True)
-    if (opennmt := _OF_OPENNMT.search(line) if "; " in line else None) is not None:
+    espnet = _OF_ESPNET.search(line) if "epoch:" in line else None
+    if espnet is not None:
+        of_epoch = Printed(epoch=float(espnet[1]))
+        return of_epoch if evaluation else replace(of_epoch, step=int(espnet[2]), batch=True)
+    opennmt = _OF_OPENNMT.search(line) if "; " in line else None
+    if opennmt is not None and not evaluation:
         return Printed(epoch=float(opennmt[1]), step=int(opennmt[2]), steps=int(opennmt[3]), batch=True)
     if (keras_rl := _OF_KERAS_RL.search(line) if ": episode: " in line else None) is not None:
         return Printed(step=int(keras_rl[1]), steps=int(keras_rl[2]))
@@ -160,6 +165,8 @@ def counts(line: str, *, evaluation: bool) -> Printed:
         return replace(found, step=int(clu[1]))
     if epoch is not None and (alone := _BATCH_OF_EPOCH.search(line)) is not None:
         return replace(found, step=int(alone[1]), batch=True)
+    if not line.isascii() and (chinese := _IN_CHINESE.search(line)) is not None:
+        return replace(found, step=int(chinese[1]))
     tutorial = _OF_TUTORIAL.search(line) if bracketed and epoch is None else None
     return Printed(step=int(tutorial[2]), epoch=float(tutorial[1]), batch=True) if tutorial is not None else found
 

@@ -25,6 +25,7 @@ from gputop.tracking.printed.net_outputs import of_output
 from gputop.tracking.printed.own_lines import OwnLines
 from gputop.tracking.printed.ranks import Ranks
 from gputop.tracking.printed.repeats import Repeats
+from gputop.tracking.printed.rising import Rising
 from gputop.tracking.printed.sides import with_its_scores
 from gputop.tracking.printed.stages import stage_of
 from gputop.tracking.printed.tables import Tables
@@ -77,7 +78,7 @@ class Transcript:
         self._partial = ""
         self._tables = Tables()
         self._hosts, self._ranks = Hosts(), Ranks()
-        self._repeats = Repeats()
+        self._repeats, self._rising = Repeats(), Rising()
         self._rows_have_epochs = False
         self._redraws, self._turns = Redraws(), Turns()
         self._headings = Headings()
@@ -105,6 +106,7 @@ class Transcript:
         *lines, partial = re.split(r"[\r\n]+", self._partial + self._decoder.decode(data))
         self._partial = partial[-LINE_CHARACTERS:]
         if not data:
+            yield from self._release_waiting()
             yield from self._release(None)
         for line in lines:
             plain = self._ranks.own(in_english(strip_escapes(line[: 2 * LINE_CHARACTERS])[:LINE_CHARACTERS]))
@@ -128,7 +130,12 @@ class Transcript:
     def end(self) -> Iterator[tuple[int, dict[str, float]]]:
         """Yield the contents of the last line, which had no line ending."""
         yield from self.feed(b"\n")
+        yield from self._release_waiting()
         yield from self._release(None)
+
+    def _release_waiting(self) -> Iterator[tuple[int, dict[str, float]]]:
+        for line, printed in self._rising.release():
+            yield from self._values(line, printed)
 
     def _release(self, bar: tuple[int, int] | None) -> Iterator[tuple[int, dict[str, float]]]:
         """Yield the line that is held, at the step of the bar below it; without one, as a counted line."""
@@ -183,7 +190,7 @@ class Transcript:
             if self._last is not None:  # else the line counts as one of the training
                 parsed = replace(parsed, metrics=with_its_scores(parsed.metrics))
             parsed = self._turns.of(self._headings.below(plain, of_output(plain, parsed, self._last)))
-            for line, each in self._own.believed(plain, parsed):
+            for line, each in self._rising.of(self._own.believed(plain, parsed)):
                 yield from self._values(line, each)
         elif printed is None:
             self._own.note(plain)

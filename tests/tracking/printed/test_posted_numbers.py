@@ -251,3 +251,45 @@ def test_the_step_behind_a_bar_that_is_glued_to_a_line() -> None:
     ]
     assert read("train:  10%|#         | 20/200 [00:00<00:05, 9.00it/s]epoch 3 loss 2.5") == [(20, {"loss": 2.5, "epoch": 3})]
     assert step_of("epoch: 3/40, cur_iter=49/200, loss=2.5") == (49, 200)
+
+
+COUNTED: list[tuple[str, tuple[str, ...], list[int]]] = [
+    ("a batch", ("Elapsed [0:10:01] batch: 400  d_loss: 0.5", "Elapsed [0:11:01] batch: 450  d_loss: 0.5"), [400, 450]),
+    ("its size", 12 * ("loss: 0.5 batch: 32",), [*range(1, 13)]),
+    ("its size, which is not equal once", (*6 * ("loss: 0.5 batch: 32",), "loss: 0.5 batch: 20", "loss: 0.5"), [*range(1, 9)]),
+    ("one line", ("loss: 0.5 batch: 32",), [1]),
+    ("batches that begin again", tuple(f"batch {batch} loss 0.5" for batch in (50, 100, 150, 0, 50)), [50, 100, 150, 150, 200]),
+    ("two ranks", tuple(f"batch {batch} loss 0.5" for batch in (50, 50, 100, 100)), [50, 50, 100, 100]),
+    ("frames", ("Frame 5120. reward: 9.5", "Frame 7680. reward: 9.75", "Frame 10240. reward: 9.25"), [5120, 7680, 10240]),
+    ("numbered frames", tuple(f"Game number: 0{n} Frame number: 00{n}5  Average reward: 9.5" for n in (3, 4)), [35, 45]),
+    ("frames of a sample", 4 * ("loss: 0.5 frames: 16",), [1, 2, 3, 4]),
+    ("all steps so far", tuple(f"epoch 0, total_step {n}, loss: 0.5" for n in (900, 950)), [900, 950]),
+    ("the steps that there are", tuple(f"step: {n} total_steps: 900, loss: 0.5" for n in (1, 2)), [1, 2]),
+    ("an evaluation between them", ("batch 50 loss 0.5", "val_loss 0.75", "batch 100 loss 0.5"), [50, 50, 100]),
+    ("words of a name", tuple(f"batch_size 3{n} frame/s 4{n} loss 0.5" for n in (1, 2)), [1, 2]),
+    ("a rate", tuple(f"loss 0.5, 1{n} s/batch 5{n}.5 frames" for n in (1, 2)), [1, 2]),
+    (
+        "ESPnet",
+        tuple(f"(trainer:486) INFO: {e}epoch:train:{b - 99}-{b}batch: loss=0.5" for e, b in ((2, 500), (3, 100))),
+        [500, 600],
+    ),
+    ("in Chinese", ("训练次数：200, Loss：0.5", "训练次数：300, Loss：0.25"), [200, 300]),
+    ("OpenNMT", tuple(f"Epoch  2, {n:>5}/900; acc: 5.5; ppl: 90.5; xent: 4.5; 30 src tok/s" for n in (50, 100)), [950, 1000]),
+]
+
+
+@pytest.mark.parametrize(("lines", "steps"), [item[1:] for item in COUNTED], ids=[item[0] for item in COUNTED])
+def test_a_count_that_rises_is_the_step(lines: tuple[str, ...], steps: list[int]) -> None:
+    assert [step for step, _ in read(*lines)] == steps
+
+
+def test_a_line_that_waits_is_there_once_nothing_comes() -> None:
+    transcript = Transcript()
+    assert list(transcript.feed(b"batch 50 loss 0.5\n")) == []
+    assert list(transcript.feed(b"")) == [(1, {"loss": 0.5})]
+    assert list(transcript.feed(b"batch 100 loss 0.25\nbatch 150 loss 0.5\n")) == [(100, {"loss": 0.25}), (150, {"loss": 0.5})]
+
+
+def test_espnet_names_the_epoch_before_the_word() -> None:
+    line = "[host] 2023-03-14 09:26:53,446 (trainer:486) INFO: 4epoch:train:101-200batch: loss=0.5, lr_0=0.25, train_time=0.125"
+    assert read(line)[0] == (200, {"loss": 0.5, "epoch": 4})
