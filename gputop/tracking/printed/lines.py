@@ -111,6 +111,9 @@ _BEST = re.compile(
     re.IGNORECASE,
 )
 """What is said to be the best so far, with the epoch that had it: "best val acc 0.9 (epoch 4)". "New best" is of now."""
+_FIRST_BEST = re.compile(r"\W{0,9}(?:max|best)_(?:[a-z]{2,9}_)?(?:acc|accuracy|f1|auc)\s?[:=]", re.IGNORECASE)
+_OF_NOW = re.compile(r"loss|epoch|step|iter|(?:max|best)_.{1,90}(?:max|best)_|test|val|train", re.IGNORECASE)
+"""Without these, the scores behind the first one of a line are also the best ones: "max_acc: 0.9, f1: 0.8"."""
 _BESTS = ("best", "highest", "lowest", "max")
 _OF_BEST = re.compile(
     r"(?<![\w/.@-])(?<!new )(?:best|highest|lowest)(?: (?!model|checkpoint|ckpt|weight)[a-z]{1,20}){0,3}\s?[:=]?\s{0,3}$",
@@ -161,6 +164,8 @@ _VALUES = ("value", "metric_value", "scalar")
 _SPLITS = ("split", "mode", "phase", "stage", "subset")
 _TRAINING = ("train_", "training_")
 """Begins the names of the training's values, also on a line that names an evaluation first."""
+_NAMED_SIDES = {"validation": "v", "val": "v", "valid": "v", "evaluation": "e", "eval": "e"}
+"""The sides that a record's "name" can mean, which then counts their own batches. A run's name may be "test"."""
 _UPDATES = "_num_updates"
 """Ends the names of the same count in Fairseq's summaries of an epoch."""
 _EPISODES = frozenset(("episode", "episodes", "ep", "i_episode", "num_episodes", "n_episodes"))
@@ -238,7 +243,8 @@ def _from_dictionary(data: dict[str, Any], before: str) -> Printed | None:
     values = dict(_flat(data))
     if not _EPISODES.isdisjoint(values):
         values = {_RETURNS.get(name.lower(), name): value for name, value in values.items()}
-    kind = evaluation_of(before) or _split_of(data)
+    of_name = _NAMED_SIDES.get(str(data.get("name")))
+    kind = evaluation_of(before) or _split_of(data) or of_name
     metrics = {name: value for name, value in values.items() if not _is_counter(name) and _may_be_metric(name)}
     if not any(is_measured(name) for name in metrics):
         text = next((text for name in _MESSAGES if isinstance(text := data.get(name), str)), "")
@@ -247,8 +253,7 @@ def _from_dictionary(data: dict[str, Any], before: str) -> Printed | None:
         metrics = {of_evaluation(name, kind): value for name, value in metrics.items()}
     metrics = {full(name): value for name, value in metrics.items()}
     said = counts(before, evaluation=kind is not None)
-    own_count = kind is not None and evaluation_of(str(data.get("name", ""))[:NAME_CHARACTERS]) is not None
-    step = _step_in(values, evaluation=kind is not None) if not own_count else None
+    step = _step_in(values, evaluation=kind is not None) if of_name is None else None
     steps = _count(values.get(_TOTAL))
     of_so_many = _STEP_OF.fullmatch(str(data.get(_STEP_AND_TOTAL, "")))
     if step is None and of_so_many is not None:
@@ -306,6 +311,8 @@ def _from_text(line: str) -> Printed | None:
         return None
     lower_case = line.lower()
     if any(word in lower_case for word in _BESTS):
+        if _FIRST_BEST.match(line) and not _OF_NOW.search(line) and len(_PAIR.findall(line)) > 1:
+            return None
         line = _BEST.sub("", line)
     at = _AT.search(line)
     if at is not None:

@@ -27,8 +27,8 @@ _SHORT_COUNTERS = {"E": "epoch", "#": "step", "ep": "epoch", "Ep": "epoch", "it"
 _TRAINED, _ENDING = frozenset(("tr", "trn", "train")), re.compile(r"(.{2,30})_([A-Za-z]{1,5})")
 _EVALUATION = re.compile(r"(?i)val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?|dev")
 """In a row's cell: whose values the row has."""
-_NOT_TRAINED = ("train", "False")
-"""The name and the cell of a column that says whether a row is the training's."""
+_IS_OF_TRAINING = ("train", "training", "is_train")
+"""A column with True in the rows of the training, and False in the others."""
 _UNIT = re.compile(r"(?<=\w)\[[^\[\]]{1,12}\]$")
 """The unit behind a name: "rmse[m]"."""
 _PERCENT = re.compile(r"(?<=[A-Za-z])[ _]?\(?%\)?$")
@@ -162,7 +162,7 @@ class Tables:
         if len(cells) != len(columns):
             return None
         side = next((cell.lower() for cell in cells if _EVALUATION.fullmatch(cell)), None)
-        if any((name.lower(), cell) == _NOT_TRAINED for name, cell in zip(columns, cells, strict=True)):
+        if side is None and any(name.lower() in _IS_OF_TRAINING and cell == "False" for name, cell in zip(columns, cells, strict=True)):
             side = "val"
         metrics: dict[str, float] = {}
         pace: dict[str, float] = {}

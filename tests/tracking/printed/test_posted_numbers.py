@@ -293,3 +293,33 @@ def test_a_line_that_waits_is_there_once_nothing_comes() -> None:
 def test_espnet_names_the_epoch_before_the_word() -> None:
     line = "[host] 2023-03-14 09:26:53,446 (trainer:486) INFO: 4epoch:train:101-200batch: loss=0.5, lr_0=0.25, train_time=0.125"
     assert read(line)[0] == (200, {"loss": 0.5, "epoch": 4})
+
+
+def test_a_record_names_the_side_that_it_is_of() -> None:
+    record = '{{"name": "{}", "epoch": {}, "loss": {}, "iteration": 9.0}}'
+    assert read(record.format("train", 3, 0.5), record.format("validation", 3, 0.75), record.format("validation", 4, 0.5)) == [
+        (9, {"loss": 0.5, "epoch": 3}),
+        (9, {"val_loss": 0.75, "epoch": 3}),
+        (9, {"val_loss": 0.5, "epoch": 4}),
+    ]
+    assert metrics_of('{"name": "test", "loss": 0.5, "step": 3}') == {"loss": 0.5}  # may be the name of the run
+    assert metrics_of('{"name": "eval-2", "loss": 0.5, "step": 3}') == {"loss": 0.5}
+
+
+def test_a_column_says_whether_a_row_is_of_the_training() -> None:
+    heading = ("accuracy | loss | epoch | train | time", "-- | -- | -- | -- | --")
+    rows = ("0.25 | 1.5 | 0 | True | 00:20", "0.5 | 1.75 | 0 | False | 00:01", "0.75 | 1.25 | 1 | True | 00:20")
+    assert read(*heading, *rows) == [
+        (1, {"accuracy": 0.25, "loss": 1.5, "epoch": 0}),
+        (1, {"val_accuracy": 0.5, "val_loss": 1.75, "epoch": 0}),
+        (2, {"accuracy": 0.75, "loss": 1.25, "epoch": 1}),
+    ]
+
+
+def test_the_best_scores_so_far_are_no_step() -> None:
+    line = "loss: 0.5, acc: 61.5, test_acc: 70.5, f1: 69.5"
+    now = {"loss": 0.5, "acc": 61.5, "test_acc": 70.5, "f1": 69.5}
+    assert read(line, "max_acc:70.5  f1:69.5", line) == [(1, now), (2, now)]
+    assert read(line, "best_f1: 69.5, acc: 61.5", line) == [(1, now), (2, now)]
+    assert metrics_of("max_acc: 70.5, loss: 0.5") == {"max_acc": 70.5, "loss": 0.5}
+    assert metrics_of("val_loss 0.5 best_val_loss 0.25") == {"val_loss": 0.5, "best_val_loss": 0.25}
