@@ -147,7 +147,7 @@ _NO_NAMES = frozenset(["time", "timestamp", "ts", "pid", "v_num", "level", "line
 _OF_PACE = re.compile(r"(?i)(?:.{0,60}/s(?:ec(?:ond)?)?|s(?:ec)?/[a-z]{1,12}|wps|ups|wpb|bsz|batch_size|(?:acc|cur)_iter)")
 """How fast a bar's training is, which ``rates`` reads: "it/s=3.5". Fairseq shortens the words and updates per second, the words
 per batch, and the size of a batch. Nor are other counts next to a bar metrics."""
-_SPREAD = re.compile(rf"\bstd\.? (?:of )?(?:reward|return|score|loss|accuracy)s?\s?[:=]\s?{NUMBER}", re.IGNORECASE)
+_SPREAD_PAIR = re.compile(rf"\bstd\.? (?:of )?(?:reward|return|score|loss|accuracy)s?\s?[:=]\s?{NUMBER}", re.IGNORECASE)
 """How far values are spread: "Std of Reward: 0.5" is no reward."""
 _BEFORE_UPDATES = re.compile(r"(?<![\w/])num_updates=0(?![\d.])")
 """Fairseq's meters are empty until the first update, and show a loss of 0."""
@@ -288,7 +288,7 @@ def _step_in(values: Mapping[str, float], *, evaluation: bool) -> int | None:
 
 def _split_of(data: Mapping[Any, Any]) -> str | None:
     """Return the first letter of the evaluation that a dictionary names: ``"split": "val"``."""
-    named = next((value for key in (*_SPLITS, *_NAMES) if isinstance(value := data.get(key), str)), "")
+    named = next((value for key in _SPLITS if isinstance(value := data.get(key), str)), "")
     return evaluation_of(named[:NAME_CHARACTERS])
 
 
@@ -334,7 +334,7 @@ def _from_text(line: str) -> Printed | None:
     if "(" in line:
         line = _OVER_SO_MANY.sub("", line)
     if "std" in lower_case:
-        line = _SPREAD.sub("", line)
+        line = _SPREAD_PAIR.sub("", line)
     if "%)" in line:
         line = _OF_ALL.sub(_right_of_all, line)
     if "," in line:

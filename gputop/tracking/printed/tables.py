@@ -162,7 +162,8 @@ class Tables:
         if len(cells) != len(columns):
             return None
         side = next((cell.lower() for cell in cells if _EVALUATION.fullmatch(cell)), None)
-        if side is None and any(name.lower() in _IS_OF_TRAINING and cell == "False" for name, cell in zip(columns, cells, strict=True)):
+        named = zip(columns, cells, strict=True)
+        if side is None and any(name.lower() in _IS_OF_TRAINING and cell == "False" for name, cell in named):
             side = "val"
         metrics: dict[str, float] = {}
         pace: dict[str, float] = {}
