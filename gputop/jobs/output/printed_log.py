@@ -56,6 +56,7 @@ from gputop.doctor.logs.numbers.said_shares import SaidShares
 from gputop.doctor.logs.numbers.stands_still import StandsStill
 from gputop.doctor.logs.numbers.stated import Stated
 from gputop.doctor.logs.numbers.step_parts import StepParts
+from gputop.facts.setup import Progress
 from gputop.snapshot import Points, Rank, Run, loss_metric
 from gputop.terminal_text import strip_escapes
 from gputop.tracking.printed import rates
@@ -105,7 +106,8 @@ def printed_run(path: Path) -> tuple[Run, tuple[Points, ...]] | None:
     if not columns:
         return None
     metrics = {name: values[-1] for name, (_, values) in columns.items()}
-    rank = Rank(0, state="running", world_size=1, metrics=metrics, facts={"source": SOURCE})
+    counted = {"progress": Progress.filled(total_steps=None, counts_lines=True)} if transcript.counts_lines else {}
+    rank = Rank(0, state="running", world_size=1, metrics=metrics, facts={"source": SOURCE, **counted})
     run = Run(RUN_ID, path.name, state="running", world_size=1, ranks=(rank,))
     return run, tuple(
         Points(RUN_ID, 0, name, tuple(steps), (written_at,) * len(steps), tuple(values))

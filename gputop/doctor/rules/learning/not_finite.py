@@ -77,11 +77,7 @@ def loss_not_finite(evidence: Evidence, group: RankGroup) -> Judgement:
     first = min(lost, key=lambda item: (item.since, item.rank.rank))
     numbers = [item.rank.rank for item in lost]
     whose = "" if len(lost) == len(ranks) else f" of {tracked.who(numbers, tracked.world(group))}"
-    since = (
-        f"since step {units.count(first.since)}"
-        if first.before is not None
-        else f"since step {units.count(first.since)} or earlier"
-    )
+    since = f"since {logged.place(evidence, group, first.rank, first.since)}{'' if first.before is not None else ' or earlier'}"
     by_gradients = first.replaced and _is_gradient_norm(first.metric)
     what = f"The loss{whose} is NaN or infinite"
     if first.replaced:
@@ -237,14 +233,16 @@ def _is_lost(series: PointSeries) -> bool:
 
 def _facts(evidence: Evidence, group: RankGroup, first: _Lost, several: bool) -> list[Fact]:
     whose = f" of rank {first.rank.rank}" if several else ""
-    was = f", {units.metric(first.before[1])} at step {units.count(first.before[0])}" if first.before is not None else ""
+    was = ""
+    if first.before is not None:
+        was = f", {units.metric(first.before[1])} at {logged.place(evidence, group, first.rank, first.before[0])}"
     where = logged.source(group)
     state = "been exactly 0" if first.replaced and not _is_gradient_norm(first.metric) else "not been finite"
     if first.clipped:
         state = f"been {CLIPPED:.4f}, -log(FLT_MIN),"
     facts = [
         Fact(
-            f"{first.metric}{whose} has {state} since step {units.count(first.since)}{was}",
+            f"{first.metric}{whose} has {state} since {logged.place(evidence, group, first.rank, first.since)}{was}",
             first.since,
             f"{where}: {first.metric}",
         )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from gputop import units
+from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.facts.stated import facts_of
+from gputop.facts.setup import counts_lines
 from gputop.process import OUTPUT
 from gputop.snapshot import LIVE_STATES, Rank
 
@@ -32,3 +35,13 @@ def source(group: RankGroup) -> str:
 def is_printed(group: RankGroup) -> bool:
     """Return whether the values are printed ones: rounded, and not of every step."""
     return any(facts_of(rank).source == _PRINTED for rank in ranks_of(group))
+
+
+def place(evidence: Evidence, group: RankGroup, rank: Rank, step: int) -> str:
+    """Return where a step is, in words: "step 5", or its epoch if no line shows a step, as the user's lines then name that."""
+    if counts_lines(rank.facts):
+        epochs = evidence.series(run_id(group), rank.rank, "epoch")
+        epoch = next((point.value for point in epochs if point.step == step), 0.0)
+        if epoch >= 1 and epoch.is_integer():
+            return f"epoch {units.count(int(epoch))}"
+    return f"step {units.count(step)}"
