@@ -31,6 +31,7 @@ from gputop.tracking.printed.names import (
 )
 from gputop.tracking.printed.sides import each_named, full, sections, with_points
 from gputop.tracking.printed.tables import boosting
+from gputop.tracking.printed.wordings import in_pairs
 
 LINE_CHARACTERS = 4000
 """Only this much of a line is parsed: progress lines are short."""
@@ -179,6 +180,7 @@ def parse(line: str) -> Printed | None:
     line = line[:LINE_CHARACTERS]
     if not line.isascii():
         line = line.translate(_WIDE)
+    line = in_pairs(line)
     listed = boosting(line)
     if listed is not None:
         return listed

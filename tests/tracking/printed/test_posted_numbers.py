@@ -323,3 +323,32 @@ def test_the_best_scores_so_far_are_no_step() -> None:
     assert read(line, "best_f1: 69.5, acc: 61.5", line) == [(1, now), (2, now)]
     assert metrics_of("max_acc: 70.5, loss: 0.5") == {"max_acc": 70.5, "loss": 0.5}
     assert metrics_of("val_loss 0.5 best_val_loss 0.25") == {"val_loss": 0.5, "best_val_loss": 0.25}
+
+
+@pytest.mark.parametrize(
+    ("line", "metrics"),
+    [
+        ("epoch: 2 step: 30, loss is 0.5", {"loss": 0.5}),
+        ("step 30, total loss is 2.5, test accuracy is 0.25", {"total_loss": 2.5, "test_accuracy": 0.25}),
+        (
+            "[Iteration 30][Wall Clock 9.5s] Trained 8 records in 0.5 seconds. Loss is Infinity. Rate is 0.5.",
+            {"loss": float("inf")},
+        ),
+        ("the loss is 3 times higher", {}),
+        ("loss is nan at once", {}),
+        ("E10 iter[ 1/ 9] | [Loss] 0.5 | [step]  90", {"loss": 0.5}),
+        (
+            "<epoch:  1, iter:     300, lr:2.500e-04> l_pix: 5.0000e-01 l_g_gan: 2.5e-01 ",
+            {"loss_pix": 0.5, "loss_g_gan": 0.25, "lr": 2.5e-4},
+        ),
+        ("Epoch: [2][       3 /       8]\t Time: 0.25  Err_G: 0.5  Err_D: 1.5", {"loss_G": 0.5, "loss_D": 1.5}),
+        ("step 3 - loss: 0.5 - **val_loss: 0.25** - val_acc: 0.75", {"loss": 0.5, "val_loss": 0.25, "val_acc": 0.75}),
+        ("Step 30: Cross entropy = 0.5", {"Cross_entropy": 0.5}),
+        ("2 ** loss: 0.5 * 3", {}),
+        ("Loss is nan, stopping training", {}),
+        ("[Loss] 3 warnings", {}),
+        ("l_pix: 0.5", {}),
+    ],
+)
+def test_other_words_for_a_loss_and_its_value(line: str, metrics: dict[str, float]) -> None:
+    assert metrics_of(line) == metrics
