@@ -24,7 +24,10 @@ from gputop.doctor.rules.learning.evaluating.evaluations import (
 )
 from gputop.doctor.rules.learning.evaluating.far_off import (
     ABOVE,
+    AREA_OF_COIN,
     AT_LOWEST,
+    BEFORE_MIN,
+    LEARNED_AREA,
     LOG_LOSSES,
     SWING,
     SWINGS_MIN,
@@ -285,6 +288,8 @@ J05 = Rule(
         f"or {RISING_TIMES} evaluations, one for each training loss of the same name, rise each time, all at {ABOVE:g} times "
         f"it or more, to {TRIPLED:g} times the first, and no score has risen (possible)",
         f"or {LOG_LOSSES} log losses do not fall, above that of a coin and {FAR:g} times the training's (possible)",
+        f"or an area under the curve was {LEARNED_AREA:g} or more in {BEFORE_MIN} or more evaluations, and is {AREA_OF_COIN:g} "
+        "or less in the newest, and no score of that is as good as before (possible)",
         f"or such losses rise and fall {SWING:g}-fold {SWINGS_MIN} times each, and end above the first training loss, which "
         f"has fallen to {SWINGS_AT:.0%}, with each score at its lowest, within {AT_LOWEST - 1:.0%} (possible)",
         f"or there is no score, the first of {NEVER_MIN} evaluations was the lowest, and they are {APART:g} times the "

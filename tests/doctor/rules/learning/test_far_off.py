@@ -97,3 +97,41 @@ def test_a_small_data_set_whose_loss_jumps(
     trained: Sequence[float], evaluated: Sequence[float], accuracy: Sequence[float] | None, tmp_path: Path
 ) -> None:
     assert says(tmp_path, lines(trained, evaluated, accuracy)) is None
+
+
+def areas(values: Sequence[float], scores: Sequence[float], trained: float = 0.0021, name: str = "test_auc") -> str:
+    return "".join(
+        "".join(f"step {100 * at + 20 * part} loss {trained * (1.1 - part / 10):.5f}\n" for part in range(3))
+        + f"step {100 * at + 40} {name} {value:.4f} test_acc {score:.4f}\n"
+        for at, (value, score) in enumerate(zip(values, scores, strict=True), 300)
+    )
+
+
+def test_an_area_that_becomes_worse_than_a_coin(tmp_path: Path) -> None:
+    said = says(tmp_path, areas((0.942, 0.951, 0.433), (0.881, 0.893, 0.471)))
+    assert said == "test_auc has fallen from 0.942 or more to 0.433, worse than a coin's, in one evaluation"
+
+
+@pytest.mark.parametrize(
+    ("values", "scores", "name"),
+    [
+        ((0.942, 0.951, 0.612), (0.881, 0.893, 0.671), "test_auc"),
+        ((0.942, 0.433, 0.951), (0.881, 0.471, 0.893), "test_auc"),
+        ((0.942, 0.951, 0.433), (0.881, 0.893, 0.884), "test_auc"),
+        ((0.642, 0.651, 0.433), (0.581, 0.593, 0.571), "test_auc"),
+        ((0.951, 0.433), (0.893, 0.471), "test_auc"),
+        ((0.942, 0.951, 0.0), (0.881, 0.893, 0.871), "test_auc"),
+        ((0.942, 0.951, 0.433), (0.881, 0.893, 0.471), "train_auc"),
+    ],
+    ids=[
+        "other data",
+        "comes back",
+        "another score stays",
+        "had learned little",
+        "one before",
+        "nothing to measure",
+        "of the training",
+    ],
+)
+def test_an_area_that_falls(values: Sequence[float], scores: Sequence[float], name: str, tmp_path: Path) -> None:
+    assert says(tmp_path, areas(values, scores, name=name)) is None

@@ -32,13 +32,17 @@ SWINGS_MIN, SWING, LEARNED = 3, 3.0, 0.2
 this share of its first value (our choice)."""
 AT_LOWEST = 1.03
 """Each score has ended at its lowest, within this factor (our choice)."""
+LEARNED_AREA, AREA_OF_COIN, BEFORE_MIN = 0.8, 0.5, 2
+"""An area under the curve was at least the first in this many evaluations, all there are but the newest, which is at most the
+second, that of a coin: a model that has learned may forget, but does not become worse than one that knows nothing."""
+_AREAS = frozenset(("auc", "auroc"))
 HARDLY_LESS = 0.99
 """The second half of the losses is at least this share of the first: they do not fall."""
 HOLD_S = 5.0
 
 
 def far_off(evidence: Evidence, group: RankGroup) -> Judgement:
-    """J05: the evaluation's loss leaves the training's behind, is worse than a coin at its end, or swings back to the start."""
+    """J05: the evaluation's loss leaves the training's behind or swings back to the start, or it becomes worse than a coin."""
     found = only_loss(evidence, group)
     if found is None:
         return None
@@ -48,6 +52,13 @@ def far_off(evidence: Evidence, group: RankGroup) -> Judgement:
         return None
     evaluations = courses(evidence, group, is_an_evaluation)
     scores = [course for course in evaluations if is_score(course)]
+    ruined = next((score for score in scores if _is_ruined(score, scores)), None)
+    if ruined is not None:
+        training = Fact(f"{name} is {units.metric(trained[-1])}", trained[-1], f"{logged.source(group)}: {name}")
+        low, high = units.metric(ruined.means[-1]), units.metric(min(ruined.means[:-1]))
+        title = f"{ruined.name} has fallen from {high} or more to {low}, worse than a coin's, in one evaluation"
+        others = [score for score in scores if score is not ruined]
+        return Suspicion(_finding(group, ruined, title, [training, *_facts(others)], _APART), HOLD_S)
     for course in evaluations:
         if is_score(course) or measure_of(course.name) != measure_of(name) or course.values != len(course.means):
             continue
@@ -91,6 +102,16 @@ def _swings(course: Course, trained: Sequence[float], scores: Sequence[Course]) 
     back = course.means[-1] >= max(trained[0], SWING * course.lowest)
     lost = all(score.means[-1] <= AT_LOWEST * min(score.means) for score in scores)
     return min(up, down) >= SWINGS_MIN and back and lost
+
+
+def _is_ruined(score: Course, scores: Sequence[Course]) -> bool:
+    before, limit = score.means[:-1], 1.0 if score.highest <= 1 else 100.0
+    if _AREAS.isdisjoint(words_of(score.name)) or len(before) < BEFORE_MIN or min(before) < LEARNED_AREA * limit:
+        return False
+    # Scores of the same evaluation.
+    beside = [other for other in scores if other.values == score.values]
+    # Some print 0 where there is nothing to measure.
+    return 0 < score.means[-1] <= AREA_OF_COIN * limit and all(other.means[-1] < min(other.means[:-1]) for other in beside)
 
 
 def _facts(scores: Sequence[Course]) -> list[Fact]:
