@@ -16,6 +16,19 @@ from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.learning.exploding import TIMES as EXPLODES
 from gputop.doctor.rules.learning.exploding import VALUES_MIN as EXPLODING_MIN
 from gputop.doctor.rules.learning.exploding import explodes, times_text
+from gputop.doctor.rules.learning.diverging import (
+    BOTH,
+    HUGE,
+    HUGE_MIN,
+    HUGE_NORM,
+    JUMPED,
+    REPORTS_MAX,
+    REPORTS_MIN,
+    diverges,
+)
+from gputop.doctor.rules.learning.diverging import (
+    JUMP as JUMPS_TO,
+)
 from gputop.doctor.rules.learning.harder import FALLS, JUMP, JUMPS_MIN, gets_harder
 from gputop.doctor.rules.learning.kept_gradients import with_cause
 from gputop.doctor.rules.learning.leaping import EPOCHS_BEFORE, EPOCHS_SINCE, FROM, GROWN, STAYS, STEPS_MIN, TO, leaps
@@ -94,10 +107,20 @@ def loss_grows(evidence: Evidence, group: RankGroup) -> Judgement:
     )
     stretches = levels.stretches
     newest = _newest(series.values)
+    intended = (
+        _restarts_in_rounds(series)
+        or _raises_a_term(evidence, group, rank)
+        or _acts_between_steps(evidence, group, rank)
+        or _has_twin(rank)
+        or _CONTRASTS.search(name) is not None
+        or gets_harder(evidence, group, rank, series)
+    )
+    few = None if intended else diverges(evidence, group, rank, name)
     if newest is None and not _raises_a_term(evidence, group, rank) and _CONTRASTS.search(name) is None:
-        return leaps(group, name, series, _is_by_epochs(series, evidence.series(logged.run_id(group), rank.rank, "epoch")))
+        by_epochs = _is_by_epochs(series, evidence.series(logged.run_id(group), rank.rank, "epoch"))
+        return leaps(group, name, series, by_epochs) or few
     if len(stretches) < STRETCHES_MIN or newest is None or levels.lowest <= 0:
-        return None
+        return few
     start, best = stretches[0], min(stretches, key=lambda stretch: stretch.mean)
     now = statistics.median(newest)
     began = max(start.mean, units.mean([stretch.mean for stretch in stretches[:BEGIN]]))
@@ -109,15 +132,10 @@ def loss_grows(evidence: Evidence, group: RankGroup) -> Judgement:
     unlearned = unlearned or (best.mean <= LEARNED_SOME * began and min(newest) >= began and now >= WORSE * began)
     grown_from_best = now >= (GROWN_STEADILY if steadily else GROWN_FROM_BEST) * best.mean
     if not unlearned and (not grown_from_best or now < BACK_AT_START * began):
-        return None
+        return few
     grown = now >= EXPLODED * began or (learned and now >= GROWN_FROM_START * began)
     intended = (
-        _restarts_in_rounds(series)
-        or _raises_a_term(evidence, group, rank)
-        or _acts_between_steps(evidence, group, rank)
-        or _has_twin(rank)
-        or _CONTRASTS.search(name) is not None
-        or gets_harder(evidence, group, rank, series)
+        intended
         or _comes_back(newest, best.mean)
         or _takes_turns(stretches, best.mean, now)
         or _creeps(series, evidence.series(logged.run_id(group), rank.rank, "epoch"))
@@ -188,6 +206,9 @@ J02 = Rule(
         f"which came to {FROM:g} or more, and {TO:,.0f} or more; or that of {EPOCHS_SINCE} or more epochs {GROWN:g} times that "
         f"of at least {EPOCHS_BEFORE} before, and the last is {STAYS:.0%} of the highest (possible)",
         "only for a run with a single loss, or the sum of its losses, that is always positive and is not called an objective",
+        f"or, of at most {REPORTS_MAX} losses, the newest {REPORTS_MIN} or more are {JUMPED:g} times the first, since one that "
+        f"is {JUMPS_TO:g} times the one before; or the newest is {BOTH:g} times the first, and that of the evaluation, too; or "
+        f"{HUGE_MIN} or more are above {HUGE:,.0f} with gradient norms above {HUGE_NORM:,.0f}, and do not fall (possible)",
         f"or the newest quarter of {EXPLODING_MIN} or more values of any loss is {EXPLODES:,.0f} times the first (likely)",
     ),
     estimated=True,
