@@ -13,9 +13,6 @@ from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings.finding import Fact
-from gputop.doctor.rules.learning.exploding import TIMES as EXPLODES
-from gputop.doctor.rules.learning.exploding import VALUES_MIN as EXPLODING_MIN
-from gputop.doctor.rules.learning.exploding import explodes, times_text
 from gputop.doctor.rules.learning.diverging import (
     BOTH,
     HUGE,
@@ -29,6 +26,9 @@ from gputop.doctor.rules.learning.diverging import (
 from gputop.doctor.rules.learning.diverging import (
     JUMP as JUMPS_TO,
 )
+from gputop.doctor.rules.learning.exploding import TIMES as EXPLODES
+from gputop.doctor.rules.learning.exploding import VALUES_MIN as EXPLODING_MIN
+from gputop.doctor.rules.learning.exploding import explodes, times_text
 from gputop.doctor.rules.learning.harder import FALLS, JUMP, JUMPS_MIN, gets_harder
 from gputop.doctor.rules.learning.kept_gradients import with_cause
 from gputop.doctor.rules.learning.leaping import EPOCHS_BEFORE, EPOCHS_SINCE, FROM, GROWN, STAYS, STEPS_MIN, TO, leaps
