@@ -26,6 +26,8 @@ comes closer before it is rounded to that (our choice)."""
 CLIPPED, CLIPPED_WITHIN = 87.33654, 1e-4
 """Caffe's softmax loss takes -log(max(p, FLT_MIN)) of each sample, so that NaN and infinite scores, whose p is 0, give this
 number and no NaN. As a mean to all printed digits, it is that of every sample."""
+CLIPPED_MIN = 2
+"""In this many iterations: the first one may have weights that are far too large, and recover (our choice)."""
 PARTS_MIN, PART_FROM_STEP = 2, 1000
 """One of several losses is infinite in the newest report, which is late: before the first update, some print infinity for a
 loss that is not known yet (our choice)."""
@@ -121,7 +123,8 @@ J01 = Rule(
         f"the newest {VALUES_MIN} training losses of a rank are NaN or infinite; or they are 0, and the gradient norm is NaN "
         f"(likely); or, where Transformers' Trainer reports no such norm, {ZEROS_MIN} are 0, and the one before was at least "
         f"{SUDDEN:.0%} of the first (possible)",
-        f"or they are {CLIPPED:.4f}, which is -log(FLT_MIN): what Caffe's softmax loss makes of NaN and of infinity (likely)",
+        f"or those of {CLIPPED_MIN} iterations are {CLIPPED:.4f}, -log(FLT_MIN): what Caffe's softmax loss makes of NaN and of "
+        "infinity (likely)",
         f"or one of {PARTS_MIN} or more printed losses is infinite in the newest report, after a finite one or from step "
         f"{PART_FROM_STEP:,} on; not one that skips samples, such as CTC (possible)",
     ),
@@ -186,7 +189,7 @@ def _lost_by(evidence: Evidence, group: RankGroup, rank: Rank, name: str) -> _Lo
     since, before = evidence.not_finite_since(logged.run_id(group), rank.rank, name)
     if since is not None and _is_lost(series):
         return _Lost(rank, name, since, before)
-    if len(series) >= VALUES_MIN and all(map(_is_clipped, series.values[-VALUES_MIN:])):
+    if series and all(map(_is_clipped, series.values[-CLIPPED_MIN:])):
         return _clipped(rank, name, series)
     if len(series) < VALUES_MIN or any(series.values[-VALUES_MIN:]):
         return None
@@ -194,10 +197,10 @@ def _lost_by(evidence: Evidence, group: RankGroup, rank: Rank, name: str) -> _Lo
 
 
 def _clipped(rank: Rank, name: str, series: PointSeries) -> _Lost | None:
-    """Return since when a loss is what Caffe makes of NaN, if it is so in more than one iteration."""
+    """Return since when a loss is what Caffe makes of NaN, if it is so in several iterations."""
     last = next((at for at in range(len(series) - 1, -1, -1) if not _is_clipped(series.values[at])), None)
     first = 0 if last is None else last + 1
-    if series.steps[first] == series.steps[-1]:
+    if len(set(series.steps[first:])) < CLIPPED_MIN:
         return None
     before = None if last is None else (series.steps[last], series.values[last])
     return _Lost(rank, name, series.steps[first], before, clipped=True)
