@@ -41,6 +41,10 @@ from gputop.doctor.logs.numbers.lost.loss_scale import AT_MOST, BELOW, FEWER_HAL
 from gputop.doctor.logs.numbers.lost.nan_norms import REPORTS_MIN as NORMS_MIN
 from gputop.doctor.logs.numbers.lost.skipped_batches import SHARE as SKIPPED_SHARE
 from gputop.doctor.logs.numbers.lost.skipped_batches import SKIPPED_MIN
+from gputop.doctor.logs.numbers.paces.evaluation_bars import SECONDS_MIN
+from gputop.doctor.logs.numbers.paces.few_times import EACH, GROWTH, REPORTS_MAX
+from gputop.doctor.logs.numbers.paces.few_times import REPORTS_MIN as TIMES_MIN
+from gputop.doctor.logs.numbers.paces.stays_slow import MUCH_SLOWER, REPORTS_MIN, SAME, SLOWER
 from gputop.doctor.logs.numbers.parts import LINES_MIN
 from gputop.doctor.logs.numbers.pauses import EVALUATION_SHARE, LONGER, PAUSES_MIN, SHARE
 from gputop.doctor.logs.numbers.ranks.one_is_late import DATA_SHARE, DATA_TIMES, WAIT_SHARE, WORK_SHARE, WORK_TIMES
@@ -49,6 +53,7 @@ from gputop.doctor.logs.numbers.ranks.slowest_ranks import STALL_S, TABLES_MIN
 from gputop.doctor.logs.numbers.ranks.slowest_ranks import TIMES as STALL_TIMES
 from gputop.doctor.logs.numbers.ranks.unequal_bars import LEFT_TIMES, SPREAD, TOTALS_MIN
 from gputop.doctor.logs.numbers.ranks.uneven_work import LONGER as LONGER_WORK
+from gputop.doctor.logs.numbers.running_means import BATCHES_MIN, FEW_MIN, FEW_SHARE
 from gputop.doctor.logs.numbers.stands_still import SPAN_S
 from gputop.doctor.logs.numbers.stated import LINES_MIN as STATED_MIN
 from gputop.doctor.logs.numbers.step_parts import SHARES
@@ -96,7 +101,17 @@ sweeps, actors or separate runs.
   {SHARES["data"][0]:.0%} ([D01](#d01)), communication {SHARES["communication"][0]:.0%} ([E06](#e06)), checkpoints
   {SHARES["saving"][0]:.0%}, logging {SHARES["logging"][0]:.0%},
   evaluation {SHARES["evaluation"][0]:.0%} ([E07](#e07)); likely from more. The first batch of an epoch does not count,
-  and the share must hold without the first report of the run and of each epoch, too.
+  and the share must hold without the first report of the run and of each epoch, too. Fewer are enough if each is the mean of
+  many steps, as those of Megatron and Paddle are.
+- Means of all batches so far, in brackets behind the time of one: the same share of data in what {BATCHES_MIN} or more batches
+  after the first report of an epoch add to them. The first {FEW_MIN} reports of MMEngine: {FEW_SHARE:.0%} (possible)
+  ([D01](#d01)).
+- Progress bars of evaluations that take longer than those of the training, {SECONDS_MIN:.0f} s or more; possible with one of
+  each ([E07](#e07)).
+- A rate that is {SLOWER:g} times as high in the first third of {REPORTS_MIN} or more reports as in the last, {SAME:.0%} around
+  its median in both, and falls once within an epoch, where no line and no other number shows a change (likely from
+  {MUCH_SLOWER:g} times); or {TIMES_MIN} to {REPORTS_MAX} reports with times, between which a step takes {EACH:g} times as
+  long as between those before, and {GROWTH:g} times in all (possible) ([E10](#e10)).
 - By the times of the lines: {PAUSES_MIN} or more pauses, {LONGER:g} times as long as usual, that take {SHARE:.0%} of the time
   (evaluations {EVALUATION_SHARE:.0%}): before the first batch of an epoch ([D06](#d06)), or for evaluations, for checkpoints,
   between epochs or at regular intervals ([E07](#e07)). If no pace is printed, it is computed from these times ([E10](#e10)).

@@ -164,7 +164,7 @@ _TABLE = {
     "doctor/rules": "doctor/rules/support",
     "doctor": (
         "ground doctor/evidence doctor/findings doctor/logs doctor/logs/meaning doctor/logs/numbers doctor/logs/numbers/gpus"
-        " doctor/logs/numbers/lost doctor/logs/numbers/ranks"
+        " doctor/logs/numbers/lost doctor/logs/numbers/paces doctor/logs/numbers/ranks"
         " doctor/logs/patterns doctor/preflight doctor/rules doctor/rules/support history"
     ),
     "selftest": "ground agent doctor gputop sources sources/nvml",

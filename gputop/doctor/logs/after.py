@@ -33,7 +33,7 @@ LAST_BYTES = 4096
 """How much of the end of a piece without known texts is searched for its last line."""
 _EXCEPTION = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*(?:Error|Exception)\b")
 _OWN_WORDS = re.compile(r"[A-Za-z]{2}.*[(\s:=-]")
-_IN_BRACKETS = re.compile(r"[A-Z][a-z]{2,20}(?: [a-z]{1,20}){0,4}:? \(.{1,2000}\)\.?$")
+_IN_BRACKETS = re.compile(r"^[A-Z][a-z]{2,20}(?: [a-z]{1,20}){0,4}:? \(.{1,2000}\)\.?$")
 """What a script says of an error, with its message in brackets: "Skipped (...)"."""
 _LOGGED = re.compile(r"^(?:terminate called|what\(\)|Exception in thread|E  )|(?:^|\W)(?:ERROR|CRITICAL|FATAL|error)\W")
 """What may also precede an uncaught exception: the message of an abort, or a log level."""

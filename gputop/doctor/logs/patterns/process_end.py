@@ -303,7 +303,7 @@ PATTERNS: tuple[Pattern, ...] = (
         for key, expression, title in (
             (
                 "Container rank ",
-                r"Container rank (?P<number>\d+) status failed cmd .{0,3000}? code (?P<code>-?\d+) log (?P<file>\S+)",
+                r"^Container rank (?P<number>\d+) status failed cmd .{0,3000}? code (?P<code>-?\d+) log (?P<file>\S+)",
                 "Rank {number} of Paddle's launcher ended with exit code {code}",
             ),
             ("Container failed !!!", r"LAUNCH ERROR .{1,60}Container failed !!!", "A rank of Paddle's launcher failed"),
