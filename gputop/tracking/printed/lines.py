@@ -368,7 +368,7 @@ def _from_text(line: str) -> Printed | None:
         return None
     task = _TASK.search(line) if "task" in lower_case else None
     if task is not None:
-        metrics = {f"{'_'.join(_QUOTED.findall(task[1]))}/{name}": value for name, value in metrics.items()}
+        metrics = {f"{name}/{'_'.join(_QUOTED.findall(task[1]))}": value for name, value in metrics.items()}
     return replace(counts(line, evaluation=bool(kinds) and None not in kinds), metrics=metrics)
 
 

@@ -191,7 +191,7 @@ def test_the_losses_of_several_tasks_stay_apart() -> None:
     task = "2023-03-14 09:26:53,123 - INFO - task : {}, loss: {}, box_loss: 0.5, num_pos: 8.0"
     lines = (task.format("['cup']", 2.5), task.format("['big_fork', 'spoon']", "nan"))
     nan = pytest.approx(float("nan"), nan_ok=True)
-    cup, forks = {"cup/loss": 2.5, "cup/box_loss": 0.5}, {"big_fork_spoon/loss": nan, "big_fork_spoon/box_loss": 0.5}
+    cup, forks = {"loss/cup": 2.5, "box_loss/cup": 0.5}, {"loss/big_fork_spoon": nan, "box_loss/big_fork_spoon": 0.5}
     assert read(*lines, *lines) == [(1, cup), (1, forks), (2, cup), (2, forks)]
     epoch = "2023-03-14 09:26:53,123 - INFO - Epoch [1/20][15/600]\tlr: 0.25, loss_parse_time: 0.125"
     assert read(epoch, *lines) == [(15, {**cup, "epoch": 1}), (15, {**forks, "epoch": 1})]
