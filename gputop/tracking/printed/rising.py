@@ -51,6 +51,8 @@ class Rising:
         """Whether a count did not rise: then none is looked for."""
         self._waiting: list[Held] = []
         self._word = ""
+        self._repeats = False
+        """Whether a line that waits repeats the count of the first one."""
 
     def of(self, lines: list[Held]) -> Iterator[Held]:
         """Yield lines, with a count as their step where it rises; those that have to wait come later."""
@@ -59,8 +61,12 @@ class Rising:
 
     def release(self) -> list[Held]:
         """Return the lines that wait, without a step."""
-        waiting, self._waiting = self._waiting, []
+        waiting, self._waiting, self._repeats = self._waiting, [], False
         return waiting
+
+    def release_idle(self) -> list[Held]:
+        """Return the same while nothing more is printed, if the count has not risen; a first one still waits for the next."""
+        return self.release() if self._repeats else []
 
     def _take(self, held: Held) -> Iterator[Held]:
         found = self._count_in(held)
@@ -77,6 +83,8 @@ class Rising:
         if found is not None and not self._waiting:
             self._word = found[0]
             self._counts[self._word] = _Count(found[1])
+        elif found is not None:
+            self._repeats = True
         self._waiting.append(held)
         if len(self._waiting) > _WAITING_MAX:
             self._is_over = found is not None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from gputop.terminal_text import strip_escapes
@@ -22,7 +22,7 @@ from gputop.tracking.printed.languages import in_english
 from gputop.tracking.printed.lines import LINE_CHARACTERS, parse
 from gputop.tracking.printed.names import EVALUATION, Printed, is_evaluation, is_measured
 from gputop.tracking.printed.net_outputs import of_output
-from gputop.tracking.printed.own_lines import OwnLines
+from gputop.tracking.printed.own_lines import Held, OwnLines
 from gputop.tracking.printed.ranks import Ranks
 from gputop.tracking.printed.repeats import Repeats
 from gputop.tracking.printed.rising import Rising
@@ -106,7 +106,7 @@ class Transcript:
         *lines, partial = re.split(r"[\r\n]+", self._partial + self._decoder.decode(data))
         self._partial = partial[-LINE_CHARACTERS:]
         if not data:
-            yield from self._release_waiting()
+            yield from self._values_of(self._rising.release_idle())
             yield from self._release(None)
         for line in lines:
             plain = self._ranks.own(in_english(strip_escapes(line[: 2 * LINE_CHARACTERS])[:LINE_CHARACTERS]))
@@ -130,11 +130,11 @@ class Transcript:
     def end(self) -> Iterator[tuple[int, dict[str, float]]]:
         """Yield the contents of the last line, which had no line ending."""
         yield from self.feed(b"\n")
-        yield from self._release_waiting()
+        yield from self._values_of(self._rising.release())
         yield from self._release(None)
 
-    def _release_waiting(self) -> Iterator[tuple[int, dict[str, float]]]:
-        for line, printed in self._rising.release():
+    def _values_of(self, waiting: Iterable[Held]) -> Iterator[tuple[int, dict[str, float]]]:
+        for line, printed in waiting:
             yield from self._values(line, printed)
 
     def _release(self, bar: tuple[int, int] | None) -> Iterator[tuple[int, dict[str, float]]]:

@@ -283,11 +283,17 @@ def test_a_count_that_rises_is_the_step(lines: tuple[str, ...], steps: list[int]
     assert [step for step, _ in read(*lines)] == steps
 
 
-def test_a_line_that_waits_is_there_once_nothing_comes() -> None:
+def test_the_first_line_waits_for_its_step() -> None:
     transcript = Transcript()
     assert list(transcript.feed(b"batch 50 loss 0.5\n")) == []
-    assert list(transcript.feed(b"")) == [(1, {"loss": 0.5})]
-    assert list(transcript.feed(b"batch 100 loss 0.25\nbatch 150 loss 0.5\n")) == [(100, {"loss": 0.25}), (150, {"loss": 0.5})]
+    assert list(transcript.feed(b"")) == [], "it would be step 1"
+    assert list(transcript.feed(b"batch 100 loss 0.25\n")) == [(50, {"loss": 0.5}), (100, {"loss": 0.25})]
+
+
+def test_lines_of_a_count_that_does_not_rise_wait_only_while_more_comes() -> None:
+    transcript = Transcript()
+    assert list(transcript.feed(b"batch 32 loss 0.5\nbatch 32 loss 0.25\n")) == []
+    assert list(transcript.feed(b"")) == [(1, {"loss": 0.5}), (2, {"loss": 0.25})]
 
 
 def test_espnet_names_the_epoch_before_the_word() -> None:
