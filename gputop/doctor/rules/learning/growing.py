@@ -107,15 +107,8 @@ def loss_grows(evidence: Evidence, group: RankGroup) -> Judgement:
     )
     stretches = levels.stretches
     newest = _newest(series.values)
-    intended = (
-        _restarts_in_rounds(series)
-        or _raises_a_term(evidence, group, rank)
-        or _acts_between_steps(evidence, group, rank)
-        or _has_twin(rank)
-        or _CONTRASTS.search(name) is not None
-        or gets_harder(evidence, group, rank, series)
-    )
-    few = None if intended else diverges(evidence, group, rank, name)
+    is_short = len(series) <= REPORTS_MAX and not _is_intended(evidence, group, rank, name, series)
+    few = diverges(evidence, group, rank, name) if is_short else None
     if newest is None and not _raises_a_term(evidence, group, rank) and _CONTRASTS.search(name) is None:
         by_epochs = _is_by_epochs(series, evidence.series(logged.run_id(group), rank.rank, "epoch"))
         return leaps(group, name, series, by_epochs) or few
@@ -135,7 +128,7 @@ def loss_grows(evidence: Evidence, group: RankGroup) -> Judgement:
         return few
     grown = now >= EXPLODED * began or (learned and now >= GROWN_FROM_START * began)
     intended = (
-        intended
+        _is_intended(evidence, group, rank, name, series)
         or _comes_back(newest, best.mean)
         or _takes_turns(stretches, best.mean, now)
         or _creeps(series, evidence.series(logged.run_id(group), rank.rank, "epoch"))
@@ -220,6 +213,18 @@ J02 = Rule(
     fix="Clip the gradients, lower the learning rate or lengthen the warm-up, and continue from an earlier checkpoint.",
     judge=loss_grows,
 )
+
+
+def _is_intended(evidence: Evidence, group: RankGroup, rank: Rank, name: str, series: PointSeries) -> bool:
+    """Return whether what the run does besides explains that its loss grows."""
+    return (
+        _restarts_in_rounds(series)
+        or _raises_a_term(evidence, group, rank)
+        or _acts_between_steps(evidence, group, rank)
+        or _has_twin(rank)
+        or _CONTRASTS.search(name) is not None
+        or gets_harder(evidence, group, rank, series)
+    )
 
 
 def _newest(values: Sequence[float]) -> list[float] | None:
