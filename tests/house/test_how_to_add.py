@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from functools import cache
@@ -30,6 +31,11 @@ RAW_READINGS = {"nvlink_tx_kib", "nvlink_rx_kib", "pcie_tx_bytes", "pcie_rx_byte
 """Counters that are read for a rate, and the number of MIG instances; no fields of their own."""
 NOT_OF_AN_H100 = {"memory_denied", "fan", "nvlinks_active", "reset_required", "license"}
 """Readings of the simulated driver that its idle H100 does not have."""
+WHO = {"index", "uuid", "kind", "state"}
+"""Fields that every device has."""
+UNITS = ("_s", "_percent", "_w", "_j", "_c", "_mhz")
+GIVEN_UP = {"D09"}
+"""Ids of rules that are no more: what people have read about them does not fit another rule."""
 ASKING = ("_ask_number", "_ask_wide", "number", "wide_number", "Field")
 KEY_NAMES = {
     "question_mark": "?",
@@ -121,6 +127,13 @@ def test_each_reading_is_a_field_of_a_device() -> None:
     none_of(asked - FIELDS - RAW_READINGS, "A driver reading", "Field")
 
 
+def test_each_field_of_a_device_has_its_unit_and_may_be_unknown() -> None:
+    known = {field.name for field in fields(Device) if field.name not in WHO and field.default not in (None, ())}
+    none_of(known, "A driver reading", "Field")
+    measured = {field.name for field in fields(Device) if field.type == "float | None"}
+    none_of({name for name in measured if not name.endswith(UNITS)}, "A driver reading", "Field")
+
+
 def test_each_field_of_a_device_is_read() -> None:
     none_of(FIELDS.difference(*(names_in(tree) for _, tree in modules(NVML))), "A driver reading", "Call")
 
@@ -130,6 +143,14 @@ def test_the_simulated_driver_answers_each_call() -> None:
     answered = set(re.findall(r"\b\w+\b", text(REPOSITORY / "tests" / "nvml_sim" / "nvml_sim.c")))
     not_the_drivers = {"nvmlEventSetWait"}  # its answer is a name with a version
     none_of(calls - answered - not_the_drivers, "A driver reading", "Simulated driver")
+
+
+def test_the_simulated_driver_answers_each_field_of_a_batch() -> None:
+    asked = [node.args[1] for _, tree in modules(NVML) for node in ast.walk(tree) if called(node) == "Field"]  # type: ignore[attr-defined]
+    numbers = {number.value for number in asked if isinstance(number, ast.Constant)}
+    source = text(REPOSITORY / "tests" / "nvml_sim" / "nvml_sim.c")
+    answered = {int(number) for number in re.findall(r"(?:\{|field->id == )(\d+)\b", source)}
+    none_of({f"field {number}" for number in numbers - answered}, "A driver reading", "Simulated driver")
 
 
 def test_each_reading_of_the_simulated_driver_is_known_to_it() -> None:
@@ -162,6 +183,23 @@ def test_each_rule_names_a_function_that_judges() -> None:
             assert not unknown, f"{path.name}: {rule} names {unknown[0]}, which is not there. {step('A rule', 'Judge')}"
 
 
+def test_each_rule_has_an_id_and_a_place_of_its_own_and_hides_others_that_exist() -> None:
+    made = [
+        (ast.unparse(node.targets[0]), {word.arg: word.value for word in node.value.keywords})
+        for _, tree in modules(PACKAGE / "doctor" / "rules")
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and called(node.value) == "Rule"
+    ]
+    ids = {name: ast.literal_eval(words["id"]) for name, words in made}
+    none_of({f"{name} = Rule(id={known!r})" for name, known in ids.items() if known != name}, "A rule", "Rule")
+    orders = Counter(ast.literal_eval(words["order"]) for _, words in made)
+    none_of({f"several rules have the order {order}" for order, times in orders.items() if times > 1}, "A rule", "Rule")
+    hidden = {name for _, words in made if "hides" in words for name in texts_in(words["hides"])}
+    none_of({f"{name} is hidden, and no rule" for name in hidden - set(ids)}, "A rule", "Rule")
+    before = {f"{name[0]}{number:02}" for name in set(ids) - {"LOG"} for number in range(1, int(name[1:]))}
+    none_of({f"{name} is free" for name in before - set(ids) - GIVEN_UP}, "A rule", "Rule")
+
+
 # ---- a demo
 
 
@@ -174,6 +212,15 @@ def test_each_demo_is_run_by_a_test() -> None:
 def test_the_doctor_is_measured_on_each_healthy_demo() -> None:
     truth = names_in(ast.parse(text(REPOSITORY / "benchmarks" / "accuracy" / "truth.py")))
     none_of({recipe.id for recipe in RECIPES if not recipe.fault} - truth, "A demo", "Truth")
+
+
+def test_a_fault_that_ends_or_stalls_is_listed_as_such() -> None:
+    listed = names_in(ast.parse(text(REPOSITORY / "benchmarks" / "accuracy" / "truth.py")))
+    tests = parsed(REPOSITORY / "tests" / "demos" / "test_faults.py").body
+    failing = re.compile(r"\.codes == \[(?!0\b)|\.codes == \[0, (?!0\b)|\.returncode != 0")
+    end = {Path(name).stem for test in tests if failing.search(ast.unparse(test)) for name in texts_in(test) if "/" in name}
+    faults = {recipe.fault for recipe in RECIPES if recipe.fault and Path(recipe.script).stem in end}
+    none_of(faults - listed, "A demo", "Truth")
 
 
 def test_a_page_lists_each_healthy_demo() -> None:
@@ -228,6 +275,17 @@ def test_each_screen_has_an_opener() -> None:
     none_of(lonely, "A screen", "Opener")
 
 
+def test_each_screen_has_a_name() -> None:
+    named = set()
+    for path in screens().values():
+        for node in parsed(path).body:
+            if isinstance(node, ast.ClassDef):
+                bases = {ast.unparse(base).partition("[")[0] for base in node.bases}
+                assigned = {ast.unparse(item.targets[0]) for item in node.body if isinstance(item, ast.Assign)}
+                named |= {node.name} if "NAME" in assigned or "Question" in bases else set()
+    none_of(set(screens()) - named, "A screen", "Screen")
+
+
 def test_each_screen_that_an_action_opens_exists() -> None:
     none_of(set(app_actions().values()) - {""} - set(openers()), "A screen", "Opener")
     files = {path.stem for path, _ in modules(SCREENS)} | {path.parent.name for path, _ in modules(SCREENS)}
@@ -260,13 +318,12 @@ def test_the_help_describes_each_key_of_the_app() -> None:
     )
 
 
-PICTURES = ("test_looks.py", "test_sizes.py")
-"""The tests that keep what a screen looks like."""
-
-
-def test_each_screen_is_shown_by_a_test() -> None:
+def test_each_screen_is_shown_by_a_test_at_each_size() -> None:
+    """In ``test_looks``, or among those that ``test_sizes`` shows at all sizes."""
     folder = REPOSITORY / "tests" / "tui" / "screens"
-    shown = frozenset().union(*(names_in(tree) for path, tree in modules(folder) if path.name in PICTURES))
+    tests = [node for node in parsed(folder / "test_looks.py").body if isinstance(node, ast.FunctionDef)]
+    tests = [test for test in tests if any("SIZES" in names_in(item) for item in test.decorator_list)]
+    shown = {called(node) for tree in (*tests, parsed(folder / "test_sizes.py")) for node in ast.walk(tree)}
     none_of(set(screens()) - shown, "A screen", "Picture")
 
 
@@ -285,7 +342,17 @@ def adapters() -> dict[str, set[str]]:
     return found
 
 
-LIBRARIES = set().union(*adapters().values())
+def walls() -> dict[str, set[str]]:
+    """Return the adapters' modules, and the packages that the table of libraries lets each import."""
+    found: dict[str, set[str]] = {}
+    for library, places in MAY_IMPORT_LIBRARY.items():
+        for place in places:
+            if place.startswith("adapters/"):
+                found.setdefault(Path(place).stem, set()).add(library)
+    return found
+
+
+LIBRARIES = set().union(*adapters().values(), *walls().values())
 
 
 def test_each_adapter_is_listed_and_each_listed_one_exists() -> None:
@@ -312,6 +379,7 @@ def test_the_hooks_of_each_adapter_are_harmless() -> None:
 
 def test_each_framework_has_a_wall() -> None:
     none_of(LIBRARIES - set(MAY_IMPORT_LIBRARY), "An adapter", "Wall")
+    none_of(set(adapters()) - set(walls()), "An adapter", "Wall")
 
 
 def test_each_framework_is_described() -> None:
@@ -331,10 +399,14 @@ def test_each_framework_is_installed_for_the_tests() -> None:
 
 
 def test_each_adapter_trains_in_a_test() -> None:
-    tests = text(REPOSITORY / "tests" / "adapters" / "test_adapters.py")
-    none_of({name for name in adapters() if f"gputop.adapters.{name} " not in tests}, "An adapter", "Adapter test")
+    path = REPOSITORY / "tests" / "adapters" / "test_adapters.py"
+    scripts = "\n".join(texts_in(parsed(path)))
+    none_of({name for name in adapters() if f"gputop.adapters.{name} import" not in scripts}, "An adapter", "Adapter test")
+    needed = {word for node in ast.walk(parsed(path)) if called(node) == "needs" for word in texts_in(node)}
+    none_of(LIBRARIES - needed, "An adapter", "Adapter test")
 
 
 def test_the_note_shows_each_adapter() -> None:
-    note = text(REPOSITORY / "docs" / "migrating.md")
-    none_of({name for name in adapters() if f"gputop.adapters.{name}." not in note}, "An adapter", "Page")
+    section = text(REPOSITORY / "docs" / "migrating.md").partition("## With a framework")[2].partition("\n## ")[0]
+    table = "\n".join(line for line in section.splitlines() if line.startswith("|"))
+    none_of({name for name in adapters() if f"gputop.adapters.{name}." not in table}, "An adapter", "Page")

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from gputop.cli.jobs import recipe_values
+from gputop.doctor.rules import IDS
 from gputop.errors import UsageError
 from gputop.recipes.catalogue import RECIPES, Recipe, demos_dir, find, prepare
 from gputop.snapshot import Device
@@ -52,6 +53,7 @@ def test_a_script_takes_the_options_that_its_recipe_names(recipe: Recipe) -> Non
     # A fault offers only what its mistake needs.
     assert recipe.fault or not hidden, f"{recipe.id} does not offer {', '.join(sorted(hidden))}; {step('A demo', 'Options')}"
     for option in recipe.options:
+        assert option.help, f"{option.name} has no help text; {step('A demo', 'Options')}"
         assert option.flag in asked.text, f"{recipe.script} --help does not show {option.flag}; {step('A demo', 'Options')}"
         if option.switch:
             assert option.flag in arguments  # alone, without a "yes"
@@ -167,6 +169,7 @@ def test_a_fault_names_the_same_cause_in_its_script_and_its_recipe(recipe: Recip
     text = ast.get_docstring(ast.parse((demos_dir() / recipe.script).read_text())) or "(none)"
     assert text.splitlines()[0].endswith(f"(Doctor: {recipe.fault})"), step("A demo", "Script")
     assert "The fix: " in text, step("A demo", "Script")
+    assert recipe.fault in IDS, f"there is no rule {recipe.fault}; {step('A demo', 'Recipe')}"
 
 
 def test_every_script_is_a_recipe_and_every_fault_is_another_one() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from gputop.snapshot import DeviceUse
 from gputop.sources.nvml import events
+from tests.house.how_to import step
 from tests.nvml_sim import (
     GIB,
     Scenario,
@@ -351,7 +352,7 @@ def test_a_minute_costs_at_most_eight_calls_per_gpu_and_refresh(tmp_path: Path, 
     assert int(result.stdout) == sum(calls.values())  # what is told of the cost is what the driver saw
     assert calls["nvmlDeviceGetUtilizationRates"] == 60 * gpus
     waits_for_events = 60 * 1000 / events.WAIT_MS  # in a thread of its own, once for all GPUs
-    assert sum(calls.values()) + waits_for_events <= 8 * 60 * gpus
+    assert sum(calls.values()) + waits_for_events <= 8 * 60 * gpus, step("A driver reading", "Call")
     assert "nvmlDeviceGetPcieThroughput" not in calls
 
 

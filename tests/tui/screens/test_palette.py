@@ -17,6 +17,7 @@ from gputop.tui.screens.palette import NOT_LISTED, WORD_COLUMNS, PaletteScreen, 
 from gputop.tui.screens.question import Question
 from gputop.tui.screens.run.screen import RunScreen
 from gputop.tui.state.keys import KEYS, key_name
+from tests.house.how_to import step
 from tests.tui.kit import text_of, whole_app
 
 UNLISTED = {"nothing", "no", "yes", "close"}
@@ -44,7 +45,7 @@ def test_each_key_says_what_it_does_and_has_an_action() -> None:
     found = own_bindings()
     assert len(found) > 80
     for node, binding in found:
-        assert 0 < len(binding.description) <= WORD_COLUMNS, (node, binding.action)
+        assert 0 < len(binding.description) <= WORD_COLUMNS, f"{node}, {binding.action}: {step('A screen', 'Key')}"
         where, _, action = binding.action.partition("(")[0].rpartition(".")
         target = GputopApp if where == "app" else node
         assert hasattr(target, f"action_{action}"), (node, binding.action)
