@@ -20,7 +20,7 @@ from gputop.tracking.auto.readings import settings
 PACKAGE = Path(frameworks.__file__).parent
 MODULES = {module for known in FRAMEWORKS.values() for module in known.modules}
 OF_SOMETHING_ELSE = {
-    *("sources/host/launchers.py", "doctor/findings/fixes.py", "adapters/__init__.py"),
+    *("sources/host/launchers.py", "doctor/findings/fixes.py", "doctor/logs/patterns/usage.py", "adapters/__init__.py"),
     *("doctor/logs/numbers/ranks/waiting_calls.py", "doctor/logs/patterns/hugging_face.py"),
 }
 """Lists of launchers (accelerate and deepspeed are both), of the modules that a script imports from gputop.adapters, and of the

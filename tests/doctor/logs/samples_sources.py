@@ -156,6 +156,8 @@ SOURCES: tuple[tuple[str, str, dict[str, str]], ...] = (
         "/job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc",
         {},
     ),
+    ("oom_tf", "ResourceExhaustedError: failed to allocate memory", {}),
+    ("oom_tf", "tensorflow.python.framework.errors_impl.ResourceExhaustedError: failed to allocate memory [Op:Mul]", {}),
     ("ssh_failed", "pdsh@login1: gpu07: ssh exited with exit code 255", {"host": "gpu07"}),
     (
         "container_image",

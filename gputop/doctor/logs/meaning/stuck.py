@@ -21,9 +21,7 @@ TIMEOUTS = ("nccl_watchdog", "nccl_heartbeat", "gloo_timeout")
 """The texts of ranks that gave up waiting, by their ids."""
 _ONE_SIZE = ("ALLREDUCE", "BROADCAST", "REDUCE")
 """Collectives in which each rank has a tensor of the same size."""
-_NO_DATA = (
-    "The data does not get through, and no rank is missing: {what} between GPUs, or the network between hosts, is at fault."
-)
+_NO_DATA = "No data gets through, and none of them is missing: {what} between GPUs, or the network between hosts, is at fault."
 _TRY_WITHOUT_P2P = (
     "NCCL_P2P_DISABLE=1 torchrun ...  # if this works: a newer driver; iommu=pt on the kernel command line; ACS off\n"
     "NCCL_DEBUG=INFO NCCL_SOCKET_IFNAME=eth0 torchrun ...  # several hosts: the interface that they share\n"
@@ -88,12 +86,13 @@ def _of_other_sizes(base: Finding, facts: list[Fact], call: tuple[int, str], siz
 def _all_inside(base: Finding, facts: list[Fact], call: tuple[int, str], ranks: int) -> Finding:
     """Return the finding for a collective that every rank has entered and none has left: the data does not get through."""
     which, first = f"{call[1]} number {call[0]}", call[0] <= 1
-    facts.append(Fact(f"all {ranks} ranks timed out in it: none of them is missing", ranks, "log"))
+    facts.append(Fact(f"all {ranks} ranks of this log timed out in it", ranks, "log"))
     return replace(
         base,
         id="G02" if first else "G01",
         confidence="likely",
-        title=f"All ranks entered {which}, {'the first collective operation, ' if first else ''}and none got through",
+        title=f"All {ranks} ranks of this log entered {which}, {'the first collective operation, ' if first else ''}and none "
+        "got through",
         evidence=tuple(facts),
         cause=_NO_DATA.format(what="peer-to-peer copies" if first else "a link"),
         fix=_TRY_WITHOUT_P2P,

@@ -179,6 +179,17 @@ PATTERNS: tuple[Pattern, ...] = (
         )
         for key, expression in _XLA_FULL
     ),
+    failure(
+        "oom_tf",
+        "H02",
+        "failed to allocate memory",
+        r"ResourceExhaustedError: failed to allocate memory",
+        "A GPU is full: TensorFlow could not allocate memory on it",
+        "TensorFlow takes all of a GPU when it starts, and the model, activations, gradients and optimizer state need more.",
+        "# smaller batch, mixed_float16 or mixed_bfloat16, or fewer layers\nnvidia-smi  # who else uses it",
+        confidence="likely",
+        refuted_by="The operation that failed ran on the CPU: then the host has no memory left.",
+    ),
     *(
         failure(
             "nan_loss",
