@@ -22,9 +22,10 @@ MODULES = {module for known in FRAMEWORKS.values() for module in known.modules}
 OF_SOMETHING_ELSE = {
     *("sources/host/launchers.py", "doctor/findings/fixes.py", "doctor/logs/patterns/usage.py", "adapters/__init__.py"),
     *("doctor/logs/numbers/ranks/waiting_calls.py", "doctor/logs/patterns/hugging_face.py"),
+    "tracking/journal/writing/not_kept.py",
 }
-"""Lists of launchers (accelerate and deepspeed are both), of the modules that a script imports from gputop.adapters, and of the
-packages that a text of Hugging Face names."""
+"""Lists of launchers (accelerate and deepspeed are both), of the modules that a script imports from gputop.adapters, of the
+packages that a text of Hugging Face names, and of those that another tracker has integrations for."""
 
 
 def lists_of_frameworks(source: str) -> Iterator[int]:

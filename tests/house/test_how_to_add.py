@@ -34,8 +34,8 @@ NOT_OF_AN_H100 = {"memory_denied", "fan", "nvlinks_active", "reset_required", "l
 WHO = {"index", "uuid", "kind", "state"}
 """Fields that every device has."""
 UNITS = ("_s", "_percent", "_w", "_j", "_c", "_mhz")
-GIVEN_UP = {"D09"}
-"""Ids of rules that are no more: what people have read about them does not fit another rule."""
+NO_RULE = {"D09"}
+"""Ids that are passed over: no rule has them."""
 ASKING = ("_ask_number", "_ask_wide", "number", "wide_number", "Field")
 KEY_NAMES = {
     "question_mark": "?",
@@ -197,7 +197,7 @@ def test_each_rule_has_an_id_and_a_place_of_its_own_and_hides_others_that_exist(
     hidden = {name for _, words in made if "hides" in words for name in texts_in(words["hides"])}
     none_of({f"{name} is hidden, and no rule" for name in hidden - set(ids)}, "A rule", "Rule")
     before = {f"{name[0]}{number:02}" for name in set(ids) - {"LOG"} for number in range(1, int(name[1:]))}
-    none_of({f"{name} is free" for name in before - set(ids) - GIVEN_UP}, "A rule", "Rule")
+    none_of({f"{name} is free" for name in before - set(ids) - NO_RULE}, "A rule", "Rule")
 
 
 # ---- a demo

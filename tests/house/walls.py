@@ -67,7 +67,8 @@ _TABLE = {
     "tracking/standing": "facts places tracking/journal tracking/journal/writing wire",
     "tracking/gpus": "places tracking/journal wire",
     "tracking/profiling": "places tracking/journal tracking/standing",
-    "tracking/printed": "losses terminal_text",
+    "tracking/printed/origins": "",
+    "tracking/printed": "losses terminal_text tracking/printed/origins",
     "tracking": (
         "facts places tracking/gpus tracking/journal tracking/journal/writing tracking/printed tracking/profiling"
         " tracking/standing"

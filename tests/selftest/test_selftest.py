@@ -151,7 +151,10 @@ def test_a_training_on_a_virtual_gpu_is_watched_and_judged(tmp_path: Path) -> No
     "number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT], ids=lambda number: number.name
 )
 def test_its_training_does_not_outlive_it(number: signal.Signals, tmp_path: Path) -> None:
+    # Under nohup, a child ignores SIGHUP, too.
+    as_usual = "import os, signal, sys; signal.signal(signal.SIGHUP, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
     command = [*GPUTOP, "--virtual", "1", "selftest", "--for", "10m", "-o", str(tmp_path / "bundle.json")]
+    command = [sys.executable, "-c", as_usual, *command]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     process = subprocess.Popen(
         command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from gputop.tracking.printed.names import EVALUATION, Printed
-from gputop.tracking.printed.prefixes import prefix_end
+from gputop.tracking.printed.origins.prefixes import prefix_end
 
 # Repeats have bounds: a search is linear in the length of the line, which a training may be waiting to print.
 _STEP = re.compile(

@@ -17,14 +17,14 @@ from gputop.tracking.printed import rates
 from gputop.tracking.printed.bars import Redraws, Turns
 from gputop.tracking.printed.counts import evaluation_of, step_of_evaluation
 from gputop.tracking.printed.headings import Headings
-from gputop.tracking.printed.hosts import Hosts
 from gputop.tracking.printed.languages import in_english
 from gputop.tracking.printed.lines import LINE_CHARACTERS, parse
 from gputop.tracking.printed.names import EVALUATION, Printed, is_evaluation, is_measured
 from gputop.tracking.printed.net_outputs import of_output
+from gputop.tracking.printed.origins.hosts import Hosts
+from gputop.tracking.printed.origins.ranks import Ranks
+from gputop.tracking.printed.origins.repeats import Repeats
 from gputop.tracking.printed.own_lines import Held, OwnLines
-from gputop.tracking.printed.ranks import Ranks
-from gputop.tracking.printed.repeats import Repeats
 from gputop.tracking.printed.rising import Rising
 from gputop.tracking.printed.sides import with_its_scores
 from gputop.tracking.printed.stages import stage_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import deque
 
-from gputop.tracking.printed.prefixes import prefix_end
+from gputop.tracking.printed.origins.prefixes import prefix_end
 
 _DIGITS = re.compile(r"\d{1,40}")
 _LINES_MAX = 60
