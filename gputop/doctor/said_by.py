@@ -72,7 +72,7 @@ _WHO: Mapping[str, str] = {
     "TensorRT-LLM": "engine_ranks",
     "PaddlePaddle": "paddle_exit",
     "vLLM 0.2 to 0.11": ("vllm_bfloat16 vllm_context vllm_engine vllm_heads vllm_length vllm_memory_taken vllm_no_cache"),
-    "TensorFlow": "tf_cudnn_version",
+    "TensorFlow": "oom_tf tf_cudnn_version",
     "JAX, and what else uses XLA": "oom_xla",
     "Lightning, Accelerate and other frameworks on a machine without a GPU": "no_accelerator",
     "flash-attn 2.0 to 2.8": "flash_attention_arch",

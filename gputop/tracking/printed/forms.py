@@ -23,7 +23,9 @@ _ERR_OF_TORCH7 = re.compile(
     r"(Epoch: \[\d{1,9}\]\[\d{1,12}/\d{1,12}\]\s{1,9}Time [\d.]{1,20}(?:\s{1,9}Data [\d.]{1,20})?\s{1,9})Err(?= )"
 )
 """The loss in the examples of Torch7 on ImageNet."""
-_OF_SO_MANY = re.compile(rf"(?<= = )({NUMBER}%?) \* \d{{1,15}}(?=[,;]| \d{{1,9}}\.\d{{1,9}}s)", re.IGNORECASE)
+_OF_SO_MANY = re.compile(
+    r"(?<= = )(-?\d{1,15}(?:\.\d{1,15})?(?:e[+-]?\d{1,3})?%?|nan|-?inf) \* \d{1,15}(?=[,;]| \d{1,9}\.\d{1,9}s)", re.I
+)
 """Over how many samples CNTK's mean is: "loss = 0.77 * 60416"."""
 _COST_OF_EPOCH = re.compile(
     rf"(^\W{{0,9}}epoch:? 0\d{{1,6}},? )(?:avg[._]? ?)?cost"

@@ -10,24 +10,32 @@ from gputop.tracking.own_output import shows_sign
 from gputop.tracking.printed import (
     bars,
     counts,
+    forms,
     headings,
-    hosts,
     languages,
     lines,
     names,
+    net_outputs,
     own_lines,
     rates,
+    rising,
     stages,
     tables,
     trainer,
+    wordings,
 )
 from gputop.tracking.printed.lines import parse
+from gputop.tracking.printed.origins import hosts, prefixes, ranks, repeats
 from gputop.tracking.printed.transcript import Transcript
 from tests.doctor.logs.backtracking import quadratic
 
+MODULES = (
+    *(bars, counts, forms, headings, hosts, languages, lines, names, net_outputs, own_lines, prefixes, ranks, rates, repeats),
+    *(rising, stages, tables, trainer, wordings),
+)
 EXPRESSIONS = {
     f"{module.__name__.rpartition('.')[2]}.{name}": found
-    for module in (bars, counts, headings, hosts, languages, lines, names, own_lines, rates, stages, tables, trainer)
+    for module in MODULES
     for name, found in vars(module).items()
     if isinstance(found, re.Pattern)
 }
