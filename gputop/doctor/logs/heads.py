@@ -41,7 +41,7 @@ class Head:
 
     @property
     def first(self) -> str:
-        """Its first line alone."""
+        """Only its first line."""
         return self.text[: len(self.text) - sum(len(text.strip()) + 1 for text, _, _ in self.rest)]
 
 

@@ -34,7 +34,7 @@ _EXCEPTION_NAME = re.compile(r"(?:Error|Exception|Interrupt|Exit|Warning|Timeout
 _OF_A_SHELL = re.compile(  # directly after the exception
     r"/[\w./+@-]{0,200}\s*$|(?:\(\w{1,40}\) )?(?:\[?[\w.-]{1,60}@[^$#]{1,100}[$#]|\$) "
 )
-"""What the shell prints next: a path alone, as pwd prints it, or its prompt. A message announces a path of its own."""
+"""What the shell prints next: its prompt, or only a path, as pwd does. A path that belongs to a message is announced by it."""
 _LIBRARY = re.compile(r"site-packages|dist-packages|/lib/python\d|<frozen|<string>")
 _STOPPED = ("KeyboardInterrupt", "SignalException", "SystemExit", "GeneratorExit", "BdbQuit")
 

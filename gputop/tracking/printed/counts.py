@@ -65,11 +65,12 @@ EPOCH = re.compile(
 )
 _BATCH_OF_EPOCH = re.compile(
     r"(?<![\w/])epochs?[\s:=#]{0,3}\[?\s{0,3}\d{1,9}(?:\s?(?:/|of)\s?\d{1,9})?\]?[\s,;:|-]{1,5}"
-    r"(?:mini-?)?batch(?:[_ ]?(?:id|idx|index|no\.?|number))?[\s:=#]{0,3}[\[(]?\s{0,9}(\d{1,12})[\])]?"
+    r"(?:mini-?)?batch(?:[_ ]?(?:id|idx|index|no\.?|number)[\s:=#]{0,3}[\[(]?|[\s:=#]{0,3}[\[(])\s{0,9}(\d{1,12})[\])]?"
     r"(?![\w.%\])]|\s?(?:/|of\b)|\s{1,3}\d)",
     re.IGNORECASE,
 )
-"""A batch without the number of all of them, behind its epoch, as MXNet prints them: "Epoch[0] Batch [250]"."""
+"""A batch without the number of all of them, behind its epoch, as MXNet prints them: "Epoch[0] Batch [250]". A bare number may
+be the size of a batch: ``rising`` decides."""
 _SHORT_EPOCH = re.compile(
     r"(?<![\w/])ep\s?[:=#]?\s{0,3}(\d{1,9})(?:\s?/\s?(\d{1,9}))?(?=[\s|,:\]]{1,4}(?:it|iter|step|batch)[\s:=]{0,3}\[?\s{0,9}\d{1,12}\s?/)",
     re.IGNORECASE,

@@ -41,7 +41,7 @@ _COST_AFTER = re.compile(
 
 
 def of_darknet(line: str) -> Printed | None:
-    """Return what darknet says of an iteration, or an empty one for what it says of a layer; None for any other line."""
+    """Return the values of darknet's line of an iteration; empty for one of its lines of a layer, None for any other line."""
     if " avg" in line and " rate, " in line and (found := _OF_DARKNET.match(line)) is not None:
         loss, average, rate = map(float, found.group(2, 3, 4))
         return Printed({"loss": loss, "avg_loss": average, "lr": rate}, int(found[1]))

@@ -53,6 +53,8 @@ _SPREAD = re.compile(
     r"(?<![A-Za-z])(?:std|stddev|stdev|sd|deviation|variance|var|min(?:imum)?|max(?:imum)?)\.? of (?:the )?$", re.IGNORECASE
 )
 """What follows is no value of the run itself: "Std of Reward"."""
+_SPREAD_PAIR = re.compile(rf"\bstd\.? (?:reward|return|score|loss|accuracy)s?\s?[:=]\s?{NUMBER}", re.IGNORECASE)
+"""The same without "of": "std reward: 0.5"."""
 _NO_NUMBERS = ("nan", "inf", "infinity")
 # A loss that is followed by its step and only then by its value; Keras' guides print "(for one batch)" in between.
 _AT = re.compile(
@@ -112,7 +114,9 @@ _BEST = re.compile(
     re.IGNORECASE,
 )
 """What is said to be the best so far, with the epoch that had it: "best val acc 0.9 (epoch 4)". "New best" is of now."""
-_FIRST_BEST = re.compile(r"\W{0,9}(?:max|best)_(?:[a-z]{2,9}_)?(?:acc|accuracy|f1|auc)\s?[:=]", re.IGNORECASE)
+_FIRST_BEST = re.compile(
+    r"\W{0,9}(?:max|best)_(?:[a-z]{2,9}_)?(acc|accuracy|f1|auc)\s?[:=](?!.{0,300}(?<![a-z_])\1\s?[:=])", re.IGNORECASE
+)
 _OF_NOW = re.compile(r"loss|epoch|step|iter|(?:max|best)_.{1,90}(?:max|best)_|test|val|train", re.IGNORECASE)
 """Without these, the scores behind the first one of a line are also the best ones: "max_acc: 0.9, f1: 0.8"."""
 _BESTS = ("best", "highest", "lowest", "max")
@@ -148,8 +152,6 @@ _NO_NAMES = frozenset(["time", "timestamp", "ts", "pid", "v_num", "level", "line
 _OF_PACE = re.compile(r"(?i)(?:.{0,60}/s(?:ec(?:ond)?)?|s(?:ec)?/[a-z]{1,12}|wps|ups|wpb|bsz|batch_size|(?:acc|cur)_iter)")
 """How fast a bar's training is, which ``rates`` reads: "it/s=3.5". Fairseq shortens the words and updates per second, the words
 per batch, and the size of a batch. Nor are other counts next to a bar metrics."""
-_SPREAD_PAIR = re.compile(rf"\bstd\.? (?:of )?(?:reward|return|score|loss|accuracy)s?\s?[:=]\s?{NUMBER}", re.IGNORECASE)
-"""How far values are spread: "Std of Reward: 0.5" is no reward."""
 _BEFORE_UPDATES = re.compile(r"(?<![\w/])num_updates=0(?![\d.])")
 """Fairseq's meters are empty until the first update, and show a loss of 0."""
 _MESSAGES = ("message", "msg", "log", "event")

@@ -47,7 +47,7 @@ ALSO = re.compile(
 _OF_TIMES = ("_time", "/time")
 """Ends the name of how long something took: "loss_parse_time"."""
 EVALUATION = re.compile(
-    r"^\W*(val|valid|validation|validating|eval|evaluation|evaluating|test|testing|dev)\b(?!\w*[_/])", re.IGNORECASE
+    r"^\W*(val|valid|validation|validating|eval|evaluation|evaluating|test|testing|dev)\b(?!\w*[_/]|\.py\b)", re.IGNORECASE
 )
 
 _KINDS = {"v": "val", "e": "eval", "t": "test", "d": "dev"}

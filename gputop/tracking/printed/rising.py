@@ -18,7 +18,7 @@ _COUNT = re.compile(
     re.IGNORECASE,
 )
 _WAITING_MAX = 8
-"""So many lines wait; then the count has not risen, and is no step (our choice)."""
+"""After this many lines, the count has not risen and is no step (our choice)."""
 _BEGINS_AGAIN = 4
 """A count below this fraction of the one before begins again, with an epoch; other lower counts are late (our choice)."""
 
@@ -72,7 +72,7 @@ class Rising:
         found = self._count_in(held)
         known = self._counts.get(found[0]) if found is not None else None
         if found is not None and known is not None and known.is_step:
-            yield _with_step(held, known.at(found[1]))
+            yield _with_step(held, known, found[1])
             return
         if found is None and not self._waiting:
             yield held
@@ -100,8 +100,8 @@ class Rising:
         known.is_step = True
         for each in waiting:
             before = self._count_in(each)
-            yield each if before is None or before[0] != self._word else _with_step(each, known.last)
-        yield _with_step(held, known.at(count))
+            yield each if before is None or before[0] != self._word else _with_step(each, known, known.last)
+        yield _with_step(held, known, count)
 
     def _count_in(self, held: Held) -> tuple[str, int] | None:
         """Return the word and the count of a line that reports a value of the training, and no step."""
@@ -116,5 +116,7 @@ class Rising:
         return (found[1] or found[2] or found[3]).lower(), int(found[4])
 
 
-def _with_step(held: Held, step: int) -> Held:
-    return Held(held.line, replace(held.printed, step=step))
+def _with_step(held: Held, known: _Count, count: int) -> Held:
+    of_epoch = held.printed.epoch is not None
+    step = count if of_epoch else known.at(count)
+    return Held(held.line, replace(held.printed, step=step, batch=of_epoch))

@@ -39,8 +39,8 @@ NEARLY = 0.75
 """A line this far through an epoch may be the last one of it: scripts print every some batches (our choice)."""
 _GAP_MIN = 10
 """Lines of the Trainer are at least this many steps apart: with fewer, tqdm may only have skipped a drawing (our choice)."""
-_ESCAPED_RETURN = "#015"
-"""A carriage return, as syslog and the services that collect its lines write it."""
+_ESCAPED_RETURN = re.compile(r"(?<![A-Za-z])(?<![A-Za-z]:)(?<![A-Za-z] )(?<![A-Za-z]: )#015")
+"""A carriage return, as syslog and the services that collect its lines write it; behind a word, it is a number."""
 _OF_EACH_WORKER = "Finished Epoch["
 """CNTK's workers each print the same mean of all of them at the end of an epoch."""
 _STEP_MAX = 1 << 53
@@ -112,7 +112,7 @@ class Transcript:
             plain = self._ranks.own(in_english(strip_escapes(line[: 2 * LINE_CHARACTERS])[:LINE_CHARACTERS]))
             if plain is None or self._hosts.is_copy(plain) or self._repeats.is_repeat(plain):
                 continue
-            for piece in plain.split(_ESCAPED_RETURN):
+            for piece in _ESCAPED_RETURN.split(plain) if "#015" in plain else (plain,):
                 yield from self._follow(piece)
 
     def _follow(self, plain: str) -> Iterator[tuple[int, dict[str, float]]]:

@@ -1,4 +1,4 @@
-"""Wordings in which no colon stands between a name and its value, and names that only the whole line explains. Pure."""
+"""Wordings without a colon between a name and its value, and names that only the whole line explains. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sentences of findings that would be untrue for one form of a text: each form is told in words that hold for it."""
+"""Sentences of findings that would be untrue for one form of a text: each form has its own."""
 
 from __future__ import annotations
 

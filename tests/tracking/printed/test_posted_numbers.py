@@ -358,3 +358,24 @@ def test_the_best_scores_so_far_are_no_step() -> None:
 )
 def test_other_words_for_a_loss_and_its_value(line: str, metrics: dict[str, float]) -> None:
     assert metrics_of(line) == metrics
+
+
+@pytest.mark.parametrize("line", ["Epoch #015 loss: 0.5", "epoch#015 loss: 0.5"])
+def test_a_number_with_zeros_is_no_escaped_return(line: str) -> None:
+    assert read(line, line.replace("15", "16"))[0] == (1, {"loss": 0.5, "epoch": 15})
+
+
+def test_the_size_of_a_batch_behind_the_epoch_is_no_step() -> None:
+    lines = [f"Epoch {epoch} | batch 16 | loss 0.5" for epoch in (3, 4, 5)]
+    assert [step for step, _ in read(*lines)] == [1, 2, 3]
+    lines = [f"Epoch {epoch} | batch {batch} | loss 0.5" for epoch in (3, 4) for batch in (100, 200)]
+    assert [step for step, _ in read(*lines)] == [100, 200, 300, 400]
+
+
+def test_a_file_called_test_may_train() -> None:
+    assert read("[2024-05-14 10:21:33] test.py:30 loss 0.5") == [(1, {"loss": 0.5})]
+
+
+def test_a_score_next_to_its_best_is_that_of_now() -> None:
+    assert metrics_of("best_acc: 0.9, acc: 0.8") == {"best_acc": 0.9, "acc": 0.8}
+    assert metrics_of("max_acc: 0.9 acc: 0.8") == {"max_acc": 0.9, "acc": 0.8}

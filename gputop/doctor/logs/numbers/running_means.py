@@ -18,7 +18,7 @@ from gputop.doctor.logs.numbers.step_parts import MEASURED, PLACE, SHARES, takes
 BATCHES_MIN = 50
 """Means over this many batches, after the first report of an epoch, are enough, however few the reports (our choice)."""
 FEW_MIN, FEW_SHARE, FEW_SHARE_LATER = 3, 0.8, 0.5
-"""So few reports of MMEngine are enough for "possible" if data takes this share in each of them, and this share of what they
+"""This many reports of MMEngine are enough for "possible" if data takes this share in each of them, and this share of what they
 add to the first (our choice)."""
 COUNTED_FROM_0 = 1
 """Scripts that print means count batches from 0. Where one counts from 1, a mean that decays seems to decay faster, which is

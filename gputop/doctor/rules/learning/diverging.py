@@ -20,15 +20,15 @@ from gputop.snapshot import Rank
 REPORTS_MAX = 80
 """With more losses, their averages are judged (our choice)."""
 JUMPED, JUMP, REPORTS_MIN = 10.0, 5.0, 4
-"""So many of the newest losses are ``JUMPED`` times the first, since one that is ``JUMP`` times the one before (our choice): a
-sum over more and more steps grows bit by bit."""
+"""This many of the newest losses are ``JUMPED`` times the first, since one that is ``JUMP`` times the one before (our choice):
+a sum over more and more steps grows bit by bit."""
 BEFORE_MIN, BEFORE_MOST, FALLS_AGAIN = 3, 3.0, 0.7
-"""So many losses lie before the jump, all of them below this many times the first; and the last one is not below this share of
-the highest, as a loss that recovers is (our choice)."""
+"""This many losses come before the jump, all of them below this many times the first; and the last one is not below this share
+of the highest, as a loss that recovers is (our choice)."""
 BOTH = 20.0
 """The newest loss of training and that of evaluation are both this many times their first, and their lowest (our choice)."""
 HUGE, HUGE_NORM, HUGE_MIN, HARDLY_LESS = 1e6, 1e5, 12, 0.9
-"""Or so many losses, and the norms of their gradients, are all above these; the norms of the second half are no smaller than
+"""Or this many losses, and the norms of their gradients, are all above these; the norms of the second half are no smaller than
 those of the first, and its losses not below this share (our choice)."""
 _NORM = re.compile(r"(?i)(?:^|[/_.])(?:grad\w*norm|gnorm|norm_?grad\w*)$")
 _RATE = re.compile(r"(?i)(?:^|[/_.])(?:lr|learning_?rate)(?:[/_.-]|$)")

@@ -100,7 +100,7 @@ def _guesses_exactly(group: RankGroup, name: str, series: PointSeries) -> Findin
         "The model gives each class the same score, whatever the input: a step that was too large has switched off its units "
         "(ReLU), or its weights and biases have become 0.",
         "print(model(x))  # the same for each input?\n"
-        "# begin anew with a lower learning rate, normalized inputs, and clipped gradients",
+        "# start again with a lower learning rate, normalized inputs, and clipped gradients",
         "The loss is not the cross-entropy of the training.",
     )
 

@@ -1,7 +1,7 @@
 """GPUs that are fully busy at low power in a table of nvidia-smi: kernels of NCCL that wait for other ranks. Pure.
 
-So do the kernels of a small model, and the ranks of an idle server. So the table must stand alone, or follow a start without
-any step, and must not show GPUs that are nearly full.
+The kernels of a small model and the ranks of an idle server look the same. So the log must have no other lines, or only those
+of a start without any step, and no GPU may be nearly full.
 """
 
 from __future__ import annotations

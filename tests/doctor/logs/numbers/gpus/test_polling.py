@@ -1,4 +1,4 @@
-"""GPUs that are fully busy at low power, in tables of nvidia-smi that stand alone."""
+"""GPUs that are fully busy at low power, in tables of nvidia-smi without other lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Second contexts of processes, in tables of nvidia-smi that stand alone."""
+"""Second contexts of processes, in tables of nvidia-smi without other lines."""
 
 from __future__ import annotations
 
