@@ -61,6 +61,8 @@ def test_one_gpu_rests_while_the_others_poll(polls: tuple[Gpu, ...], who: str, t
         "steps went on, as fairseq prints them": ["| epoch 001:   10 / 300 loss=4.1, lr=0.1", *table(POLLS, POLLS)],
         "a server's log": ["INFO serving on 0.0.0.0:8000", *table(POLLS, POLLS)],
         "a server by its name": table(POLLS, POLLS, names=("VLLM::Worker_TP0", "VLLM::Worker_TP1")),
+        "two of one server": table(POLLS, POLLS, names=("VLLM::Worker", "VLLM::Worker")),
+        "all idle": table(EMPTY, EMPTY),
         "different programs": table(RESTS, POLLS, names=("python", "./lammps")),
         "one process on both": table(RESTS, POLLS, names=("python", "python"), pids=(701, 701)),
         "two rest": table(RESTS, RESTS, POLLS),
