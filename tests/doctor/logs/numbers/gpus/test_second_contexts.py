@@ -52,6 +52,39 @@ def test_contexts_that_differ_are_possible(tmp_path: Path) -> None:
     assert finding.confidence == "possible"
 
 
+DIFFERENT = {0: {31: 9000, 32: 420, 33: 610}, 1: {32: 9100}, 2: {33: 9120}}
+ONE_MORE = {0: {1: 12_000, 2: 512}, 1: {2: 12_100}}
+BUSY = [
+    "step 1 loss 0.5",
+    "|   0  NVIDIA A100-SXM...  On   | 00000000:07:00.0 Off |                    0 |",
+    "| N/A   52C    P0   300W / 400W |   9999MiB / 81920MiB |     99%      Default |",
+]
+
+
+@pytest.mark.parametrize("held", [DIFFERENT, ONE_MORE], ids=["different sizes", "one more"])
+@pytest.mark.parametrize("name", ["python", "./my_trainer"])
+def test_a_training_makes_it_likely(held: Mapping[int, Mapping[int, int]], name: str, tmp_path: Path) -> None:
+    finding = found(tmp_path, [*BUSY, *rows(held, name)], "H01")
+    assert finding is not None
+    assert finding.confidence == "likely"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    {
+        "one more, on another GPU": rows({1: {1: 12_000, 2: 512}, 2: {2: 12_100}}),
+        "one more, and two that share a GPU": rows({0: {1: 12_000, 2: 512}, 1: {2: 12_100, 3: 12_000}}),
+        "a server next to the training": rows({0: {1: 12_000, 2: 512, 3: 512}, 1: {2: 12_100}, 2: {3: 12_000}}, "vllm"),
+        "two alike that are large": rows({0: {1: 9000, 2: 1402, 3: 1402}, 1: {2: 3300}, 2: {3: 3300}}),
+        "three that are large and differ": rows(
+            {0: {1: 9000, 2: 1402, 3: 1502, 4: 1602}, 1: {2: 5300}, 2: {3: 5300}, 3: {4: 5300}}
+        ),
+    }.values(),
+)
+def test_a_training_whose_processes_hold_what_they_use(lines: list[str], tmp_path: Path) -> None:
+    assert found(tmp_path, [*BUSY, *lines], "H01") is None
+
+
 @pytest.mark.parametrize(
     "lines",
     {

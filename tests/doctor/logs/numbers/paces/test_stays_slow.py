@@ -76,6 +76,8 @@ TERMS = PLAIN + " | adv_loss 0.0000"
 HEALTHY: dict[str, list[str]] = {
     "it comes back": lines(lambda at: 60 if 30 <= at < 38 else 412, NUMBERS),
     "up and down": lines(lambda at: 60 if at // 5 % 2 else 412, NUMBERS),
+    "it varied before": lines(lambda at: 60 if at >= 30 else 412 if at % 2 else 280, NUMBERS),
+    "it nearly recovers": lines(lambda at: 412 if at < 30 else 190 if at in (35, 39) else 60, range(20, 50)),
     "a start that is fast": lines(falls(6.0, 4), range(1, 13)),
     "an epoch begins": lines(SLOW, NUMBERS, epoch=lambda at: 3 + (at >= 30)),
     "the steps begin again": lines(SLOW, [*range(20, 30), *range(1, 12)]),
@@ -103,6 +105,20 @@ HEALTHY: dict[str, list[str]] = {
 @pytest.mark.parametrize("name", HEALTHY)
 def test_other_changes_of_the_pace(name: str, tmp_path: Path) -> None:
     assert found(tmp_path, HEALTHY[name], "E10") is None
+
+
+@pytest.mark.parametrize(
+    "rate",
+    [
+        lambda at: 412 if at < 28 else 60 if at > 32 else (290, 230, 180, 130, 90)[at - 28],
+        lambda at: 412 if at < 30 else 90 if at % 2 else 50,
+    ],
+    ids=["over several reports", "to various rates"],
+)
+def test_a_fall_that_has_no_step_is_not_said_to_have_one(rate: Rate, tmp_path: Path) -> None:
+    finding = found(tmp_path, lines(rate, NUMBERS), "E10")
+    assert finding is not None
+    assert "since step" not in finding.title
 
 
 def test_an_unknown_line_before_it_makes_it_unsure(tmp_path: Path) -> None:
