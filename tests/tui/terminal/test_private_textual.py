@@ -366,6 +366,7 @@ def test_cells_of_a_style_go_together_and_styles_are_encoded_as_differences() ->
     assert PartialUpdate([Piece(0, 0, [("x", Style.parse("bold"))])]).render_segments(colorless) == ("\x1b[1m\x1b[1;1Hx\x1b[0m")
 
 
+@cache
 def own_names(cls: type) -> set[str]:
     """Return the names that a class gives to its methods, and in them to attributes of its instances."""
     names = set()
