@@ -25,6 +25,8 @@ _AUTOMATIC = frozenset(
 )
 _NOT_TRAINING = frozenset({"val", "valid", "validation", "eval", "evaluation", "test", "dev", "scale", "scaler"})
 _EVALUATION = _NOT_TRAINING - {"scale", "scaler"}
+_KEPT = frozenset({"best", "lowest"})
+"""The best loss so far is no loss of now."""
 _RETURN = frozenset(("return", "returns", "reward", "rewards", "ret", "rets", "rew", "rews", "epret", "eprew"))
 _SCORE, _OF_EPISODES = frozenset(("score", "scores")), frozenset(("episode", "episodes", "episodic", "ep", "eps"))
 """A score is a return only where it is that of an episode."""
@@ -109,8 +111,11 @@ def own_or_automatic(name: str, known: Container[str]) -> str:
 
 
 def is_training_loss(loss: str) -> bool:
-    """Return whether a loss belongs to training, judging by its name: not to an evaluation or to a gradient scaler."""
-    return _NOT_TRAINING.isdisjoint(_WORD.findall(loss.lower()))
+    """Return whether a loss belongs to training, judging by its name: not to an evaluation or to a gradient scaler.
+
+    Nor does the best one so far.
+    """
+    return (_NOT_TRAINING | _KEPT).isdisjoint(_WORD.findall(loss.lower().replace("_", " ")))
 
 
 def is_of_evaluation(metric: str) -> bool:

@@ -24,6 +24,8 @@ from gputop.losses import is_short_loss, loss_metric
         (("recon", "loss/kl"), "loss/kl"),
         (("val_mae", "fid"), None),
         (("val_loss", "ce"), "ce"),
+        (("best_mean_loss", "mean_loss"), "mean_loss"),
+        (("best_loss", "acc"), "best_loss"),
         (("loss_scale", "train_mse"), "train_mse"),
         (("smooth_l1", "acc"), "smooth_l1"),
         (("l1", "loss"), "loss"),
