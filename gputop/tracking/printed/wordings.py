@@ -13,7 +13,9 @@ _COUNTED = re.compile(r"(?:epoch|step|iteration|iter)s?[\s:=\[_]{1,4}\d", re.IGN
 """Without a count, "Loss is nan, stopping training" is no report."""
 _BRACKETED = re.compile(rf"\[(loss)\] {{1,3}}(?={_FRACTION})", re.IGNORECASE)
 _BRACKETED_STEP = re.compile(r"\[(?:global )?step\] {1,6}(\d{1,15})(?![\w.])", re.IGNORECASE)
-_BOLD = re.compile(rf"\*\*([A-Za-z][\w./@-]{{0,60}} ?[:=] ?{NUMBER})\*\*", re.IGNORECASE)
+_BOLD = re.compile(r"(?<![\w*])\*\*(?=[A-Za-z])([^*]{1,200}?[\w.%])\*\*(?![\w*])")
+_JOINED = re.compile(rf"(?<!\w)step_(\d{{1,15}}):?(\s{{1,9}})loss_(?={NUMBER}(?![\w.]))", re.IGNORECASE)
+"""Both values behind their names and a low line: "step_100: loss_0.5"."""
 _ENTROPY = re.compile(r"(?<![A-Za-z])(cross)[ -](entropy)(?= ?[:=] ?[-+\d.n])", re.IGNORECASE)
 _OF_BASICSR = re.compile(r"(?<!\w)epoch: {0,6}[\d,]{1,9}, iter: {0,9}[\d,]{1,15}, lr:")
 _OF_LOSS = re.compile(r"(?<!\S)l_(?=\w{1,40}: [-+\dn])")
@@ -30,6 +32,8 @@ def in_pairs(line: str) -> str:
         line = line if step is None else f"step: {step[1]} | {line}"
     if "**" in line:
         line = _BOLD.sub(r"\1", line)
+    if "loss_" in line and "step_" in line:
+        line = _JOINED.sub(r"step: \1,\2loss: ", line)
     if "ntropy" in line:
         line = _ENTROPY.sub(r"\1_\2", line)
     if " l_" in line and _OF_BASICSR.search(line):

@@ -660,6 +660,11 @@ def test_values_and_their_steps(lines: tuple[str, ...], values: Values) -> None:
         ("Mean value_function loss: 0.5", {"value_function_loss": 0.5}),
         ("lost 3 dB, signal loss 2.5 dB", {}),
         ("test error: 3 files", {}),
+        ("solver.cpp:229] **Iteration 2300, loss = 5.07946**", {"loss": 5.07946}),
+        ("x**2 + y**2 with loss = 2**3", {}),
+        ("step_78540:\tloss_-4.065555573", {"loss": -4.065555573}),
+        ("step_7854 loss_0.5", {"loss": 0.5}),
+        ("saved step_100_loss_0.5.pt", {}),
     ],
 )
 def test_metrics_of_a_line(line: str, metrics: dict[str, float]) -> None:
