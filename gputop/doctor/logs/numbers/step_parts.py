@@ -33,6 +33,8 @@ MEANS_MIN = 2
 choice)."""
 _OF_MEANS = ("time across ranks", "reader_cost", "batch_cost")
 """In lines whose times are means of the steps since the line before: Megatron's and Paddle's."""
+_OF_MMCV = re.compile(r"\bdata_time: [\d.]{1,12},? {1,4}memory: ")
+"""In MMCV's and MMEngine's."""
 BEGINS_WITHIN = 2
 """The first report of a run comes after at most this many times the steps from one to the next (our choice)."""
 PLACE = re.compile(r"\[\s{0,9}(\d{1,9})\s?/\s?\d{1,9}(?=\]|\s?\()")
@@ -62,13 +64,19 @@ class StepParts:
         self._beginnings = 0
         self._usual: list[Mapping[PartKind, float]] = []
         """The first reports that begin nothing: fewer than ``LINES_MIN``."""
+        self._first: list[Mapping[PartKind, float]] = []
+        """The first reports after the very first, whatever they begin: as few."""
         self._epoch: int | None = None
         self._step: int | None = None
         """The newest report's."""
 
     def read(self, line: Line) -> None:
         """Take the next line."""
-        self._are_means = self._are_means or any(words in line.lower for words in _OF_MEANS)
+        self._are_means = (
+            self._are_means
+            or any(words in line.lower for words in _OF_MEANS)
+            or ("data_time: " in line.lower and _OF_MMCV.search(line.lower) is not None)
+        )
         if line.is_of_evaluation or (line.parts and is_of_first_batch(line.text)):
             return
         measured = MEASURED.search(line.text) is not None or any("loss" in column for column in line.row)
@@ -115,7 +123,9 @@ class StepParts:
     def _share_of_each(self, kind: PartKind, kind_of_wait: PartKind) -> float:
         """Return the least share of a kind in the reports that begin nothing; 0 if these are too few."""
         kinds = {kind, "waiting"} if kind == kind_of_wait else {kind}
-        shares = [sum(found.get(each, 0.0) for each in kinds) / sum(found.values()) for found in self._usual]
+        # Means of whole epochs begin one each.
+        reports = self._first if self._beginnings >= self._reports else self._usual
+        shares = [sum(found.get(each, 0.0) for each in kinds) / sum(found.values()) for found in reports]
         return min(shares) if len(shares) >= MEANS_MIN else 0.0
 
     def _end_block(self) -> None:
@@ -133,6 +143,8 @@ class StepParts:
         if self._reports == 1 and is_within(self._step, step) and epoch == self._epoch:
             self._usual, self._begun, self._beginnings = [self._begun], {}, 0  # what is posted begins in the middle of a run
         begins = not self._reports or epoch != self._epoch
+        if self._reports and len(self._first) < LINES_MIN:
+            self._first.append(found)
         self._epoch, self._step = epoch, step
         self._reports += 1
         self._with_means += bool(places) and line is not None and means_in(line.text) is not None

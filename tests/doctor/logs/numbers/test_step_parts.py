@@ -256,7 +256,13 @@ PADDLE_DETECTION = (
 )
 
 
-@pytest.mark.parametrize("text", ["", PADDLE_REC, PADDLE_DETECTION])
+MMCV = (
+    "2020-05-15 14:41:{report:02d},633 - mmdet - INFO - Epoch [1][{step}/2500]\tlr: 0.00125, eta: 1 day, 15:06:01, "
+    "time: {whole:.3f}, data_time: {data:.3f}, memory: 6226, loss_cls: 0.3341, acc: 86.3379, loss: {loss:.4f}"
+)
+
+
+@pytest.mark.parametrize("text", ["", PADDLE_REC, PADDLE_DETECTION, MMCV])
 @pytest.mark.parametrize(
     ("waited", "number", "first", "confidence"),
     [
@@ -274,6 +280,27 @@ def test_the_costs_of_paddle(
     waited: Callable[[int], float], number: int, first: int, confidence: str | None, text: str, tmp_path: Path
 ) -> None:
     finding = found(tmp_path, paddle(waited, number, first, text), "D01")
+    assert (finding.confidence if finding is not None else None) == confidence
+
+
+@pytest.mark.parametrize(
+    ("waited", "number", "confidence"),
+    [
+        (lambda report: 2.9 + report % 3, 4, "likely"),
+        (lambda report: 2.9 + report % 3, 2, None),
+        (lambda report: 2.9 if report == 31 else 0.02, 4, None),
+        (lambda report: 2.9 if report == 33 else 0.02, 4, None),
+        (lambda report: 0.02, 4, None),
+    ],
+)
+def test_costs_that_are_means_of_whole_epochs(
+    waited: Callable[[int], float], number: int, confidence: str | None, tmp_path: Path
+) -> None:
+    text = (
+        "[2023/03/09 08:{report}:37] ppocr INFO: epoch: [{report}/500], global_step: {report}, lr: 0.000972, acc: 0.070312, "
+        "loss: {loss:.6f}, avg_reader_cost: {data:.5f} s, avg_batch_cost: {whole:.5f} s, avg_samples: 128.0, ips: {rate:.5f}"
+    )
+    finding = found(tmp_path, paddle(waited, number, 31, text), "D01")
     assert (finding.confidence if finding is not None else None) == confidence
 
 
