@@ -36,6 +36,7 @@ from gputop.doctor.logs.numbers.lost.loss_scale import LossScale
 from gputop.doctor.logs.numbers.lost.nan_norms import NanNorms
 from gputop.doctor.logs.numbers.lost.not_a_number import NotANumber
 from gputop.doctor.logs.numbers.lost.skipped_batches import SkippedBatches
+from gputop.doctor.logs.numbers.paces.above_means import AboveMeans
 from gputop.doctor.logs.numbers.paces.evaluation_bars import EvaluationBars
 from gputop.doctor.logs.numbers.paces.few_times import FewTimes
 from gputop.doctor.logs.numbers.paces.stays_slow import StaysSlow
@@ -136,6 +137,7 @@ def printed_findings(path: Path) -> tuple[Finding, ...]:
         ),
         *(
             StaysSlow(),
+            AboveMeans(),
             FewTimes(),
             EvaluationBars(),
             GrowingMemory(),
