@@ -48,6 +48,14 @@ from gputop.doctor.rules.learning.evaluating.few_epochs import (
     TRAINED,
 )
 from gputop.doctor.rules.learning.evaluating.few_epochs import FALLEN as SCORE_FALLEN
+from gputop.doctor.rules.learning.evaluating.few_evaluations import (
+    BEHIND,
+    BY_HEART,
+    EVALUATIONS_MIN,
+    LATE_EPOCH,
+    SINCE_EPOCH,
+    few_evaluations,
+)
 from gputop.doctor.rules.learning.evaluating.overfits import (
     APART,
     FALLEN,
@@ -127,7 +135,7 @@ def evaluation_stands(evidence: Evidence, group: RankGroup) -> Judgement:
     guess = finds_nothing(evidence, group) or stays_at_guessing(evidence, group)
     if guess is not None:
         return Suspicion(finding(group, guess), HOLD_S)
-    return overfits(evidence, group) or far_off(evidence, group)
+    return overfits(evidence, group) or far_off(evidence, group) or few_evaluations(evidence, group)
 
 
 def _by_losses(evidence: Evidence, group: RankGroup) -> Judgement:
@@ -292,6 +300,10 @@ J05 = Rule(
         "or less in the newest, and no score of that is as good as before (possible)",
         f"or such losses rise and fall {SWING:g}-fold {SWINGS_MIN} times each, and end above the first training loss, which "
         f"has fallen to {SWINGS_AT:.0%}, with each score at its lowest, within {AT_LOWEST - 1:.0%} (possible)",
+        f"or {EVALUATIONS_MIN} evaluations after {SINCE_EPOCH} epochs or more, or one after {LATE_EPOCH}, find nothing: every "
+        "such score is 0 (possible)",
+        f"or the training's accuracy is {BY_HEART:g} or more in {EVALUATIONS_MIN} newest reports, and the evaluation's lower "
+        f"by {BEHIND:g}, in as many or after {LATE_EPOCH} epochs (possible, info)",
         f"or there is no score, the first of {NEVER_MIN} evaluations was the lowest, and they are {APART:g} times the "
         "training's of the same name (possible, info)",
     ),

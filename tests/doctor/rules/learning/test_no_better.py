@@ -110,7 +110,7 @@ def test_a_score_that_rises_is_no_guess_although_it_is_low(tmp_path: Path) -> No
     for rise, found in ((0.0, True), (0.004, False)):
         courses = ((2.3 * learned(at), 1 - 0.9 * learned(at), 2.8 + 0.4 * at, 0.06 + rise * at) for at in range(1, 25))
         log.write_text("".join(f"{LINES['Keras'](epoch, values)}\n" for epoch, values in enumerate(courses, 1)))
-        assert ("J05" in {item.id for item in explain_logs([str(log)])[0]}) is found
+        assert ("J05" in {item.id for item in explain_logs([str(log)])[0] if "by heart" not in item.title}) is found
 
 
 @pytest.mark.parametrize("line", [name for name in LINES if name != "the loss alone"])
@@ -120,7 +120,7 @@ def test_a_training_loss_that_rises_at_first_hides_no_guess(line: str, score: fl
     losses = (2.31, 2.6, *(2.4 * learned(at) for at in range(22)))
     courses = ((loss, 1 - 0.9 * learned(at), 2.31 + 0.2 * at, score + 0.002 * (at % 3)) for at, loss in enumerate(losses))
     log.write_text("".join(f"{LINES[line](epoch, values)}\n" for epoch, values in enumerate(courses)))
-    said = {item.id: item for item in explain_logs([str(log)])[0]}
+    said = {item.id: item for item in explain_logs([str(log)])[0] if "by heart" not in item.title}
     assert ("J05" in said) is found
     assert not found or "val" not in line or "has never been below 2.31" in said["J05"].title
 

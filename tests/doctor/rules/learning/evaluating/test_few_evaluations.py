@@ -1,0 +1,78 @@
+"""An evaluation that still finds nothing after many epochs, or a model that knows only its training samples (J05)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from gputop.cli.doctor.logs import explain_logs
+
+
+def says(tmp_path: Path, lines: Iterable[str]) -> tuple[str, str, str] | None:
+    log = tmp_path / "train.log"
+    log.write_text("".join(f"{line}\n" for line in lines))
+    found = next((item for item in explain_logs([str(log)])[0] if item.id == "J05"), None)
+    return None if found is None else (found.severity, found.confidence, found.title)
+
+
+def tagged(first: int, scores: Iterable[str], name: str = "F1") -> list[str]:
+    """Return the reports of a tagger, with an evaluation after each third epoch."""
+    lines = []
+    for at, score in enumerate(scores):
+        for epoch in range(first + 3 * at, first + 3 * at + 3):
+            lines.append(f"[    INFO] - global step {10 * epoch}, epoch: {epoch}, loss: {0.5 / epoch:.5f}, speed: 1.89 step/s")
+        lines.append(f"[    INFO] - Evaluation precision: {score}, {name}: {score}")
+    return lines
+
+
+def test_an_evaluation_that_finds_nothing(tmp_path: Path) -> None:
+    after_12 = ("warning", "possible", "After 12 epochs, the evaluation finds nothing: eval_f1 is 0")
+    assert says(tmp_path, tagged(10, ["0.00000", "0.00000"])) == after_12
+    assert says(tmp_path, tagged(28, ["0.00000"])) == (*after_12[:2], after_12[2].replace("12", "30")), "late, one is enough"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    {
+        "early": tagged(1, ["0.00000"] * 3),
+        "a single one": tagged(10, ["0.00000"]),
+        "something": tagged(10, ["0.00000", "0.01250"]),
+        "an accuracy": tagged(28, ["0.00000"] * 2, name="accuracy"),
+    }.values(),
+)
+def test_an_evaluation_that_may_find_nothing_yet(lines: list[str], tmp_path: Path) -> None:
+    assert says(tmp_path, lines) is None
+
+
+def mxnet(first: int, trained: str, evaluated: Iterable[str]) -> list[str]:
+    return [
+        line
+        for at, score in enumerate(evaluated)
+        for line in (
+            f"2019-08-21 14:57:05 INFO Epoch[{first + at}] Batch [50]\tSpeed: 583.26 samples/sec\taccuracy={trained}",
+            f"2019-08-21 14:57:09 INFO Epoch[{first + at}] Batch [100]\tSpeed: 582.16 samples/sec\taccuracy={trained}",
+            f"2019-08-21 14:57:14 INFO Epoch[{first + at}] Train-accuracy={trained}",
+            f"2019-08-21 14:57:18 INFO Epoch[{first + at}] Validation-accuracy={score}",
+        )
+    ]
+
+
+def test_a_model_that_knows_its_samples_by_heart(tmp_path: Path) -> None:
+    found = ("info", "possible", "The model knows its training samples by heart: accuracy is 1, Validation-accuracy 0.8082")
+    assert says(tmp_path, mxnet(3, "1.000000", ["0.809112", "0.808193"])) == found
+    assert says(tmp_path, mxnet(101, "1.000000", ["0.808193"])) == found, "late, one is enough"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    {
+        "it still learns": mxnet(3, "0.981250", ["0.809112", "0.808193"]),
+        "as good as that": mxnet(3, "1.000000", ["0.869112", "0.868193"]),
+        "it was better": mxnet(3, "1.000000", ["0.869112", "0.808193"]),
+        "early": mxnet(3, "1.000000", ["0.808193"]),
+    }.values(),
+)
+def test_a_model_that_may_know_more(lines: list[str], tmp_path: Path) -> None:
+    assert says(tmp_path, lines) is None
