@@ -11,6 +11,7 @@ from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.learning.by_epochs import only_gets_worse
 from gputop.doctor.rules.learning.exploding import times_text
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
@@ -45,7 +46,13 @@ def diverges(evidence: Evidence, group: RankGroup, rank: Rank, name: str) -> Jud
     losses = columns.get(name, [])
     if not losses or len(losses) > REPORTS_MAX or min(losses) <= 0 or _tries_out(columns, name):
         return None
-    found = _jumped(losses) or _both(losses, columns) or _huge(losses, columns)
+    series = evidence.series(logged.run_id(group), rank.rank, name)
+    found = (
+        _jumped(losses)
+        or _both(losses, columns)
+        or _huge(losses, columns)
+        or only_gets_worse(evidence, group, rank, name, series)
+    )
     if found is None:
         return None
     title, fact = found

@@ -13,6 +13,8 @@ from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.learning.by_epochs import STEPS_WORSE, STEPS_WORSE_MIN, WORSE_MIN, WORSE_NOW, once_an_epoch
+from gputop.doctor.rules.learning.by_epochs import WORSE as NEVER_BELOW
 from gputop.doctor.rules.learning.diverging import (
     BOTH,
     HUGE,
@@ -110,7 +112,7 @@ def loss_grows(evidence: Evidence, group: RankGroup) -> Judgement:
     is_short = len(series) <= REPORTS_MAX and not _is_intended(evidence, group, rank, name, series)
     few = diverges(evidence, group, rank, name) if is_short else None
     if newest is None and not _raises_a_term(evidence, group, rank) and _CONTRASTS.search(name) is None:
-        by_epochs = _is_by_epochs(series, evidence.series(logged.run_id(group), rank.rank, "epoch"))
+        by_epochs = once_an_epoch(series, evidence.series(logged.run_id(group), rank.rank, "epoch"))
         return leaps(group, name, series, by_epochs) or few
     if len(stretches) < STRETCHES_MIN or newest is None or levels.lowest <= 0:
         return few
@@ -202,6 +204,9 @@ J02 = Rule(
         f"or, of at most {REPORTS_MAX} losses, the newest {REPORTS_MIN} or more are {JUMPED:g} times the first, since one that "
         f"is {JUMPS_TO:g} times the one before; or the newest is {BOTH:g} times the first, and that of the evaluation, too; or "
         f"{HUGE_MIN} or more are above {HUGE:,.0f} with gradient norms above {HUGE_NORM:,.0f}, and do not fall (possible)",
+        f"or, with one loss for each epoch, none of {WORSE_MIN} or more is below {NEVER_BELOW:g} times the first, and those of "
+        f"the second half are {WORSE_NOW:g} times it on average; or, from the start on, none of {STEPS_WORSE_MIN} or more is "
+        f"below {STEPS_WORSE:g} times the first (possible)",
         f"or the newest quarter of {EXPLODING_MIN} or more values of any loss is {EXPLODES:,.0f} times the first (likely)",
     ),
     estimated=True,
@@ -304,14 +309,9 @@ def _takes_turns(stretches: Sequence[Stretch], best: float, now: float) -> bool:
     return returns >= RETURNS_MIN
 
 
-def _is_by_epochs(series: PointSeries, epochs: PointSeries) -> bool:
-    """Return whether there is one loss for each epoch."""
-    return len(epochs) >= len(series) and all(after == before + 1 for before, after in itertools.pairwise(epochs.values))
-
-
 def _creeps(series: PointSeries, epochs: PointSeries) -> bool:
     """Return whether there is one loss for each epoch, and it has grown by small parts since its lowest value."""
-    if not _is_by_epochs(series, epochs):
+    if not once_an_epoch(series, epochs):
         return False
     values = series.values
     lowest = min(range(len(values)), key=values.__getitem__)

@@ -24,6 +24,9 @@ from gputop.snapshot import Rank
 EPOCHS_MIN, EPOCHS_MAX = 10, 1e6
 """After this many passes over its data, a model that can learn has left chance; a number above the second is not a count of
 passes (our choice)."""
+EPOCHS_LEAST, EXACTLY = 6, 0.03
+"""This many are enough for up to ``FEW_CLASSES`` classes if the logarithm of the accuracy is within this of the negative loss
+(our choice)."""
 BEGAN_WITHIN = 0.1
 """The first loss is no further from the mean: classes that cannot be told apart count as chance once the others do (our
 choice)."""
@@ -86,10 +89,10 @@ def guesses(evidence: Evidence, group: RankGroup, rank: Rank, name: str, series:
     epochs = windows.at(evidence.series(run, rank.rank, epoch), steps)
     right = windows.at(evidence.series(run, rank.rank, accuracy), steps)
     common = sorted(epochs.keys() & right.keys())
-    if len(common) < EPOCHS_MIN:
+    if len(common) < EPOCHS_LEAST:
         return None
     number = max(epochs.values()) - min(epochs.values()) + 1  # the last line may name the best epoch
-    if not EPOCHS_MIN <= number <= EPOCHS_MAX:
+    if not EPOCHS_LEAST <= number <= EPOCHS_MAX:
         return None
     losses = windows.at(series, set(common))
     loss = _steady([losses[step] for step in common[1:]])
@@ -100,6 +103,10 @@ def guesses(evidence: Evidence, group: RankGroup, rank: Rank, name: str, series:
             return None  # it has learned to tell all classes but some apart, or knew more
     share = _share([right[step] for step in common])
     if loss is None or share is None or abs(math.log(share) + loss) > CHANCE_WITHIN:
+        return None
+    if min(number, len(common)) < EPOCHS_MIN and (
+        abs(math.log(share) + loss) > EXACTLY or loss > math.log(FEW_CLASSES) + EXACTLY or warms_up(evidence, group, rank)
+    ):
         return None
     chance = f"a guess among {math.exp(loss):.0f} classes"
     where = f"{logged.source(group)}: {name}, {accuracy}"

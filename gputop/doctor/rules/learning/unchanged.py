@@ -15,6 +15,8 @@ from gputop.doctor.findings.finding import Confidence, Fact, Finding, Severity
 from gputop.doctor.rules.learning.all_wrong import ALL as WRONG
 from gputop.doctor.rules.learning.all_wrong import EVALUATIONS_MIN as WRONG_TIMES
 from gputop.doctor.rules.learning.all_wrong import all_wrong
+from gputop.doctor.rules.learning.by_epochs import EQUAL_MIN, never_changes
+from gputop.doctor.rules.learning.by_epochs import NORMS_MIN as ZERO_NORMS
 from gputop.doctor.rules.learning.evaluating.evaluations import DIGITS_MIN, SCORES_MIN
 from gputop.doctor.rules.learning.few_reports import (
     GUESSES_MIN,
@@ -32,9 +34,11 @@ from gputop.doctor.rules.learning.guessing import (
     CHANCE_STEPS,
     CHANCE_WITHIN,
     CLASSES_SEEN,
+    EPOCHS_LEAST,
     EPOCHS_MIN,
     EVALUATIONS,
     EVALUATIONS_MIN,
+    EXACTLY,
     FEW_CLASSES,
     LOSSES_MIN,
     evaluated_at_chance,
@@ -129,6 +133,7 @@ def _by_loss(evidence: Evidence, group: RankGroup) -> Judgement:
         or stays_at_chance(evidence, group, rank, name, series)
         or _flat(evidence, group, rank, name, series)
         or _flat_by_epochs(evidence, group, rank, name, series)
+        or never_changes(evidence, group, rank, name, series)
     )
     return with_cause(group, flat)
 
@@ -164,8 +169,9 @@ J03 = Rule(
         "fewer (likely; with several optimizers, or weights on a GPU, possible)",
         f"{ALIKE_MIN} evaluations or more give the same loss or error, to the last of {DIGITS_MIN} or more digits, and the "
         f"training loss is within {BAND:.0%} of its initial value (likely); or the same score, {SCORES_MIN} times (possible)",
-        f"over {EPOCHS_MIN} epochs or more the loss stays at L, from the first on, and the accuracy is e^-L, which is "
-        f"that of a guess, within a factor of e^{CHANCE_WITHIN:g} (possible)",
+        f"over {EPOCHS_MIN} epochs or more ({EPOCHS_LEAST} for up to {FEW_CLASSES} classes), the loss stays at L, from the "
+        f"first on, and the accuracy is e^-L, which is that of a guess, within a factor of e^{CHANCE_WITHIN:g}, or "
+        f"e^{EXACTLY:g} (possible)",
         f"so in {LOSSES_MIN} reports of the loss, with that accuracy in {EVALUATIONS_MIN} evaluations or more, for up to "
         f"{FEW_CLASSES} classes, or {EVALUATIONS} for up to {CLASSES_SEEN} (possible)",
         f"{WRONG_TIMES} or more evaluations find an error rate of {WRONG:.0%} or more, and the loss has been the same since "
@@ -178,6 +184,8 @@ J03 = Rule(
         f"neither {FLAT_VALUES} reports of the loss nor those of an evaluation's left a band of {FLAT_SHARE:.0%}, or "
         f"{FEW_VALUES} of {NARROW:.1%}; or {FEW_EVALUATIONS} evaluations did not leave the latter, nor {LOSSES_MIN} reports of "
         f"the loss the former after their first fifth, which began within {FLAT_BAND:.0%} of it (possible)",
+        f"{ZERO_NORMS} or more norms of the gradients, all there are, are 0, and the loss stays; or, printed once an epoch, "
+        f"the loss and each score are equal in {EQUAL_MIN} epochs (possible)",
         f"in each of the first {KEPT_STEPS} steps, the backward pass found the gradients of the step before (possible)",
         "untracked, variables hold only optimizers with a rate of 0, or that keep nothing about any tensor, "
         f"{UNTOUCHED_EPOCHS} epochs later or beside a loss that stays, or with tensors of none of the models, one of which has "
