@@ -157,6 +157,20 @@ def test_the_scales_are_those_at_which_the_gradients_were_seen_to_overflow(tmp_p
         assert "diverged" not in finding.cause
 
 
+SMALL = "2025-05-20 02:38:47,195 WARNING [train.py:1047] (7/8) Grad scale is small: {}"
+APEX = "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to {}"
+
+
+@pytest.mark.parametrize("text", [SMALL, APEX])
+def test_a_loss_scale_that_is_tiny(text: str, tmp_path: Path) -> None:
+    lines = ["step 10 loss 2.31", text.format("3.0517578125e-05"), "step 20 loss 2.30", "step 30 loss 2.29"]
+    finding = found(tmp_path, lines, "J01")
+    assert finding is not None
+    assert (finding.confidence, finding.title) == ("likely", "The gradients overflow at each loss scale, down to 3.05e-05")
+    assert found(tmp_path, [*lines, text.format("128.0")], "J01") is None, "it has recovered"
+    assert found(tmp_path, [line.replace("e-05", "e-02") for line in lines], "J01") is None, "once, far above"
+
+
 def skipped(*numbers: int) -> list[str]:
     return [
         f"2025-03-08 11:20:41.582 | WARNING | train:fit:402 - Skipping batch at iter {at} (epoch 14): non-finite loss"
