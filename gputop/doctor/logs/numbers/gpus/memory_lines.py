@@ -20,6 +20,9 @@ CURRENT_VALUES, CURRENT_GROWN = 6, 1.3
 MEAN_WITHIN = (0.3, 2.5)
 """From each value to the next, it grows by a share of the mean growth within these limits: a first allocation or a cache that
 fills grows less and less (our choice)."""
+NAMED_VALUES, NAMED_GROWN, NAMED_RISES = 8, 1.1, 0.75
+"""Of a memory that a line names and says nothing else about: the fewest values, how many times the first one the last is, and
+the share of them that are above the one before (our choice)."""
 EVENLY_MAX = 24
 """With more values than this, quarters of them are compared: single steps may allocate nothing (our choice)."""
 AVAILABLE_VALUES, AVAILABLE_LEFT = 24, 0.7
@@ -30,10 +33,15 @@ _CURRENT = re.compile(
     r"(?i)\bmem(?:ory)?\b(?P<of>.{0,60}?)\bcurrent['\"]?[ :=]{1,3}(?P<value>\d{1,15}(?:\.\d{1,6})?)[ ,].{0,12}\bpeak\b"
 )
 """What TensorFlow's get_memory_info returns: in bytes, or in what the script makes of them."""
+_USED = re.compile(
+    r"(?i)\bcurrent (?:memory|mem|ram|rss)(?: usage| used| use)?[ :=]{1,3}(?P<value>\d{1,7}\.\d{1,6}) ?(?P<unit>[KMG]i?B)\b"
+)
 _AVAILABLE = re.compile(
     r"(?i)\b(?:mem(?:ory)?|ram|cpu|host|system)\b.{0,60}?\bavail(?:able)?[ :=]{1,3}(?P<value>\d{1,7}(?:\.\d{1,6})?)"
     r" ?(?P<unit>[KMGT]i?B)\b"
 )
+_NAMED = "in "
+"""Before the unit of a memory that a line names."""
 _NOT_OF_HOST = re.compile(r"(?i)gpu|cuda|vram|device|disk|/dev|swap|storage")
 _DEVICE = re.compile(r"(?i)(?:gpu|device|cuda)[:_ ]{0,2}\d{1,3}")
 
@@ -57,6 +65,9 @@ class MemoryLines:
         if "current" in line.lower and (current := _CURRENT.search(line.text)) is not None:
             device = _DEVICE.search(current["of"])
             self._keep((f"{whose}{device[0] if device is not None else ''}", ""), float(current["value"]))
+        used = _USED.search(line.text) if "current" in line.lower else None
+        if used is not None:
+            self._keep((f"{whose}{_NAMED}{used['unit']}", ""), float(used["value"]))
         found = _AVAILABLE.search(line.text) if "avail" in line.lower else None
         if found is not None and _NOT_OF_HOST.search(line.text, 0, found.end()) is None:
             self._keep((whose, found["unit"]), float(found["value"]))
@@ -71,9 +82,10 @@ class MemoryLines:
 
     def findings(self) -> tuple[Finding, ...]:
         """Return the first memory that is in use ever more, or that is available ever less."""
-        for (_, unit), values in self._values.items():
-            if not unit and _grows(values):
-                return (_finding("memory in use", values, "", "grows"),)
+        for (whose, unit), values in self._values.items():
+            is_named = _NAMED in whose
+            if not unit and (_grows(values) or (is_named and _rises(values))):
+                return (_finding("memory in use", values, f" {whose.rpartition(_NAMED)[2]}" if is_named else "", "grows"),)
         for (_, unit), values in self._values.items():
             if unit and _shrinks(values):
                 return (_finding("available memory of the host", values, f" {unit}", "shrinks"),)
@@ -89,6 +101,14 @@ def _grows(values: Sequence[float]) -> bool:
     mean = (values[-1] - values[0]) / (len(values) - 1)
     least, most = (share * mean for share in MEAN_WITHIN)
     return all(least <= after - before <= most for before, after in itertools.pairwise(values))
+
+
+def _rises(values: Sequence[float]) -> bool:
+    """Return whether most of the values are above the ones before, and each quarter of them above the last."""
+    if len(values) < NAMED_VALUES or values[0] <= 0 or values[-1] < NAMED_GROWN * values[0]:
+        return False
+    rises = sum(before < after for before, after in itertools.pairwise(values))
+    return rises >= NAMED_RISES * (len(values) - 1) and _in_each_quarter(values)
 
 
 def _shrinks(values: Sequence[float]) -> bool:

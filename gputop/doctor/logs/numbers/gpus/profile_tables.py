@@ -167,7 +167,7 @@ _KINDS = (
     ),
     _Kind(
         "D01",
-        re.compile(r"DataLoader.{0,60}__next__"),
+        re.compile(r"DataLoader.{0,60}__next__|^enumerate\(DataLoader\)#.{1,60}\.\.\.$"),  # torch cuts long names
         "total",
         LIKELY,
         WAITS_FOR_DATA,

@@ -11,6 +11,7 @@ from dataclasses import replace
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.logs.after import is_progress
+from gputop.doctor.logs.numbers.gpus.first_of_all import does_more
 from gputop.doctor.logs.numbers.gpus.one_process import ALONE, BUSY_PERCENT, IDLE_PERCENT, IDLE_SHARE, WORDS_OF_ONE
 from gputop.doctor.logs.numbers.gpus.polling import polling
 from gputop.doctor.logs.numbers.gpus.second_contexts import second_contexts
@@ -50,7 +51,7 @@ class SmiTables:
         self._masked = 0
         """How many GPUs a mask shows each rank."""
         self._setting: Setting | None = None
-        self._is_alone = False
+        self._is_alone = self._is_split = False
         self._trained = self._has_ranks = self._moved = self._serves = self._moved_before = False
 
     def read(self, line: Line) -> None:
@@ -83,6 +84,7 @@ class SmiTables:
         """Read how many ranks there are, how many GPUs each one sees, and whether a process says that it runs alone."""
         self._moved = self._moved or is_progress(line.rest)
         self._serves = self._serves or any(word in line.lower for word in _OF_SERVERS)
+        self._is_split = self._is_split or "device_map" in line.lower
         self._wanted.read(line)
         if not self._is_alone and any(word in line.lower for word in WORDS_OF_ONE):
             self._is_alone = ALONE.search(line.text) is not None
@@ -117,6 +119,9 @@ class SmiTables:
         polls = polling(self._table) if not self._moved and not self._serves else None
         if polls is not None:
             return (polls,)
+        more = does_more(self._table)
+        if more is not None and not self._may_differ():
+            return (more,)
         trains = self._trained or self._has_pythons(busy)
         if not trains or not busy:
             return ()
@@ -132,6 +137,12 @@ class SmiTables:
         if came is not None:
             return (came,)
         return self._of_one_idle(busy) if idle and len(busy) + len(idle) == len(gpus) else ()
+
+    def _may_differ(self) -> bool:
+        """Return whether the GPUs may hold different amounts on purpose, by the other lines."""
+        setting = self._setting
+        apart = setting is not None and (setting.is_one_model or setting.are_apart)
+        return self._serves or self._is_split or apart
 
     def _has_pythons(self, busy: list[int]) -> bool:
         """Return whether Python computes on these GPUs, with as much memory as a training, and nothing names something else."""

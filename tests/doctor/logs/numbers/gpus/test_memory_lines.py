@@ -65,6 +65,36 @@ def test_memory_in_use_that_is_as_it_should_be(lines: list[str], tmp_path: Path)
     assert found(tmp_path, lines, "H06") is None
 
 
+def named(course: Course, number: int = 9, steps: bool = True) -> list[str]:
+    """Return what a script prints around each of its iterations."""
+    lines = []
+    for at in range(number):
+        lines += [f"Iteration {71 + at}/500"] if steps else []
+        lines.append(f"start Current memory usage: {course(at):.2f} MB")
+    return lines
+
+
+def test_memory_that_a_line_names_and_that_rises(tmp_path: Path) -> None:
+    finding = found(tmp_path, named(lambda at: 1260.0 + 21 * at - 22 * (at == 5)), "H06")
+    assert finding is not None
+    title = "The memory in use grows from step to step: from 1260 MB to 1428 MB"
+    assert (finding.confidence, finding.title) == ("possible", title)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    {
+        "few": named(lambda at: 1260.0 + 40 * at, 6),
+        "no steps": named(lambda at: 1260.0 + 40 * at, steps=False),
+        "hardly more": named(lambda at: 1260.0 + 9 * at),
+        "it fills": named(lambda at: 1260.0 + 60 * min(at, 4)),
+        "up and down": named(lambda at: 1260.0 + 30 * at + 70 * (at % 2)),
+    }.values(),
+)
+def test_memory_that_a_line_names_and_that_may_rise(lines: list[str], tmp_path: Path) -> None:
+    assert found(tmp_path, lines, "H06") is None
+
+
 def test_available_memory_that_shrinks(tmp_path: Path) -> None:
     finding = found(tmp_path, available(lambda at: 480.0 - 9 * at), "H06")
     assert finding is not None
