@@ -46,6 +46,7 @@ from gputop.doctor.logs.numbers.ranks.checksums import Checksums
 from gputop.doctor.logs.numbers.ranks.each_rank import EachRank
 from gputop.doctor.logs.numbers.ranks.megatron_stragglers import MegatronStragglers
 from gputop.doctor.logs.numbers.ranks.members import Members
+from gputop.doctor.logs.numbers.ranks.op_counts import OpCounts
 from gputop.doctor.logs.numbers.ranks.rank_columns import RankColumns
 from gputop.doctor.logs.numbers.ranks.rank_tables import RankTables
 from gputop.doctor.logs.numbers.ranks.same_samples import SameSamples
@@ -127,6 +128,7 @@ def printed_findings(path: Path) -> tuple[Finding, ...]:
             RankColumns(),
             RankTables(),
             SlowestRanks(),
+            OpCounts(),
             NotANumber(),
             OneProcess(),
             Pauses(),
