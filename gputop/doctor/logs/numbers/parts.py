@@ -102,7 +102,7 @@ def parts_of(text: str) -> dict[str, float]:
     without: dict[str, float] = {}
     for match in _PART.finditer(text, heading.end() if heading is not None else 0):
         unit = match["unit"] or match["in"] or (heading[1] if heading is not None else "")
-        if not match["unit"] and _NO_TIME.search(match[1]):
+        if (not match["unit"] and _NO_TIME.search(match[1])) or (heading is not None and within_others(match[1])):
             continue
         name, seconds = _lower(match[1]), float(match[3])
         if name in _COUNTED and (counted := _COUNT.search(text, max(0, match.start() - 40), match.start())) is not None:

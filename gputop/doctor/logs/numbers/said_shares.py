@@ -28,6 +28,10 @@ _KINDS: tuple[PartKind, ...] = ("data", "communication")
 _CERTAINLY_PERCENT = re.compile(r"\(%\)|pct|percent")
 
 
+FEW_MIN = 3
+"""This many shares are enough for "possible" if each of them is large (our choice)."""
+
+
 class SaidShares:
     """Follows the lines of one log."""
 
@@ -51,6 +55,8 @@ class SaidShares:
         for kind, shares in self._shares.items():
             usual = statistics.median(shares[1:]) if len(shares) > LINES_MIN else 0.0
             possible, likely = SHARES[kind]
+            if FEW_MIN <= len(shares) <= LINES_MIN and possible <= min(shares) <= max(shares) <= 1 and not _is_progress(shares):
+                return (takes_much(kind, statistics.median(shares), "possible", len(shares)),)
             if possible <= usual <= 1 and not _is_progress(shares):
                 return (takes_much(kind, usual, "likely" if usual >= likely else "possible", len(shares)),)
         return ()

@@ -31,7 +31,7 @@ MEASURED = re.compile(
 MEANS_MIN = 2
 """This many reports are enough if each is the mean of many steps, and in each that begins nothing, the share is large (our
 choice)."""
-_OF_MEANS = ("time across ranks", "reader_cost", "batch_cost")
+_OF_MEANS = ("time across ranks", "time (ms) | forward-compute: ", "reader_cost", "batch_cost")
 """In lines whose times are means of the steps since the line before: Megatron's and Paddle's."""
 _OF_MMCV = re.compile(r"\bdata_time: [\d.]{1,12},? {1,4}memory: ")
 """In MMCV's and MMEngine's."""
@@ -82,6 +82,8 @@ class StepParts:
         measured = MEASURED.search(line.text) is not None or any("loss" in column for column in line.row)
         self._trained += measured and self._trained < TRAINED_MIN
         parts = line.parts
+        # Only a training runs backward.
+        self._trained += self._trained < TRAINED_MIN and any("backward" in name or name == "bwd" for name in parts)
         self._of_several = self._of_several or line.speaker is not None
         if len(parts) == 1 and not parts.keys() & self._block.keys() and len(self._block) < BLOCK_MAX:
             self._block.update(parts)

@@ -304,6 +304,27 @@ def test_costs_that_are_means_of_whole_epochs(
     assert (finding.confidence if finding is not None else None) == confidence
 
 
+def timers(all_reduce_ms: float, number: int = 4) -> list[str]:
+    """Return Megatron's timers in one line, each the mean over an interval, after those of its start."""
+    start = "time (ms) | model-and-optimizer-setup: 1736.32 | train/valid/test-data-iterators-setup: 2674.95"
+    line = (
+        "time (ms) | forward-compute: {forward:.2f} | backward-compute: {backward:.2f} | backward-params-all-reduce: {all:.2f} "
+        "| optimizer-copy-to-main-grad: 21.18 | optimizer-unscale-and-check-inf: 835.71 | optimizer: 857.27"
+    )
+    return [start] + [line.format(forward=604 + 9 * at, backward=701 + 9 * at, all=all_reduce_ms) for at in range(number)]
+
+
+def test_timers_of_megatron_in_one_line(tmp_path: Path) -> None:
+    finding = found(tmp_path, timers(2672.65), "E06")
+    assert finding is not None
+    assert (finding.confidence, finding.title) == (
+        "possible",
+        "Communication takes much of the step: 55% of each step, by its own numbers",
+    )
+    assert found(tmp_path, timers(972.65), "E06") is None, "a third; without the parts of the optimizer, more"
+    assert found(tmp_path, timers(2672.65, 2), "E06") is None, "few"
+
+
 def test_a_cost_that_is_no_time(tmp_path: Path) -> None:
     lines = [f"step {at} train_cost: {3 / at:.4f} batch_cost: {2.9 / at:.4f} cost: {2.1 / at:.4f}" for at in range(1, 40)]
     assert found(tmp_path, lines, "D01") is None
