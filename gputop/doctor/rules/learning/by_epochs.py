@@ -7,6 +7,7 @@ A mean over a whole epoch is far steadier than a loss of some steps, so fewer of
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -25,8 +26,9 @@ WORSE_MIN, WORSE, WORSE_NOW = 8, 1.02, 1.04
 """In at least this many epochs after the first, the loss was never below the second number times the first epoch's, and in the
 second half of them it was on average the third number times it (our choice)."""
 STEPS_WORSE_MIN, STEPS_WORSE, SEEN_SHARE = 10, 1.15, 0.05
-"""Or the same of this many losses of some steps, never below this number times the first, which came within this share of the
-steps (our choice): a single batch may be easy, but not that much easier than all others."""
+"""Or the same of this many means over some steps, never below this number times the first, which came within this share of the
+steps (our choice)."""
+_MEAN = re.compile(r"(?i)mean|avg|average|running|smooth")
 EQUAL_MIN, DIGITS = 6, 3
 """The losses and the scores of this many newest epochs are equal in every printed digit, of which the losses have at least this
 many (our choice)."""
@@ -48,8 +50,9 @@ def only_gets_worse(evidence: Evidence, group: RankGroup, rank: Rank, name: str,
     if len(later) < WORSE_MIN or values[0] <= 0 or not all(map(math.isfinite, values)):
         return None
     by_epochs = once_an_epoch(series, epochs) and epochs.values[0] <= 1
-    if not by_epochs and (len(later) < STEPS_WORSE_MIN or series.steps[0] > SEEN_SHARE * series.steps[-1]):
-        return None
+    seen = series.steps[0] <= SEEN_SHARE * series.steps[-1]
+    if not by_epochs and (len(later) < STEPS_WORSE_MIN or not seen or _MEAN.search(name) is None):
+        return None  # a single batch may be easy
     now = units.mean(later[len(later) // 2 :])
     if min(later) < (WORSE if by_epochs else STEPS_WORSE) * values[0] or now < WORSE_NOW * values[0]:
         return None

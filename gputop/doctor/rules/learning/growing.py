@@ -205,8 +205,8 @@ J02 = Rule(
         f"is {JUMPS_TO:g} times the one before; or the newest is {BOTH:g} times the first, and that of the evaluation, too; or "
         f"{HUGE_MIN} or more are above {HUGE:,.0f} with gradient norms above {HUGE_NORM:,.0f}, and do not fall (possible)",
         f"or, with one loss for each epoch, none of {WORSE_MIN} or more is below {NEVER_BELOW:g} times the first, and those of "
-        f"the second half are {WORSE_NOW:g} times it on average; or, from the start on, none of {STEPS_WORSE_MIN} or more is "
-        f"below {STEPS_WORSE:g} times the first (possible)",
+        f"the second half are {WORSE_NOW:g} times it on average; or, from the start on, none of {STEPS_WORSE_MIN} or more "
+        f"means is below {STEPS_WORSE:g} times the first (possible)",
         f"or the newest quarter of {EXPLODING_MIN} or more values of any loss is {EXPLODES:,.0f} times the first (likely)",
     ),
     estimated=True,

@@ -57,6 +57,7 @@ def test_a_loss_that_was_lowest_in_the_first_report(tmp_path: Path) -> None:
         "in the middle of a run": keras(WORSE, first=7),
         "a score improves": keras(WORSE, [f"acc: {0.5 + at / 40:.4f}" for at in range(len(WORSE))]),
         "an agent": keras(WORSE, ["episode_reward: 12.0"]),
+        "single batches": [f"step {100 * at} loss {loss * (1 + (at > 1)):.4f}" for at, loss in enumerate([*WORSE, 0.2], 1)],
         "batches": [f"step {100 * (at + 1)} loss {loss:.4f}" for at, loss in enumerate(WORSE)],
         "in the middle, by steps": [
             f"step {9000 + 100 * at} loss {loss * (1 + (at > 0)):.4f}" for at, loss in enumerate(WORSE)
