@@ -14,6 +14,8 @@ _COUNTED = re.compile(r"(?:epoch|step|iteration|iter)s?[\s:=\[_]{1,4}\d", re.IGN
 _BRACKETED = re.compile(rf"\[(loss)\] {{1,3}}(?={_FRACTION})", re.IGNORECASE)
 _BRACKETED_STEP = re.compile(r"\[(?:global )?step\] {1,6}(\d{1,15})(?![\w.])", re.IGNORECASE)
 _BOLD = re.compile(r"(?<![\w*])\*\*(?=[A-Za-z])([^*]{1,200}?[\w.%])\*\*(?![\w*])")
+_QUOTED = re.compile(rf"(?<=[:=] )['\"]({NUMBER})['\"](?=[,;|\s)]|$)", re.IGNORECASE)
+"""A number that was formatted before its dictionary was printed: "'loss': '0.5'"."""
 _JOINED = re.compile(rf"(?<!\w)step_(\d{{1,15}}):?(\s{{1,9}})loss_(?={NUMBER}(?![\w.]))", re.IGNORECASE)
 """Both values behind their names and a low line: "step_100: loss_0.5"."""
 _ENTROPY = re.compile(r"(?<![A-Za-z])(cross)[ -](entropy)(?= ?[:=] ?[-+\d.n])", re.IGNORECASE)
@@ -32,6 +34,8 @@ def in_pairs(line: str) -> str:
         line = line if step is None else f"step: {step[1]} | {line}"
     if "**" in line:
         line = _BOLD.sub(r"\1", line)
+    if "': '" in line or '": "' in line:
+        line = _QUOTED.sub(r"\1", line)
     if "loss_" in line and "step_" in line:
         line = _JOINED.sub(r"step: \1,\2loss: ", line)
     if "ntropy" in line:

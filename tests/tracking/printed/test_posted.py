@@ -664,6 +664,11 @@ def test_values_and_their_steps(lines: tuple[str, ...], values: Values) -> None:
         ("x**2 + y**2 with loss = 2**3", {}),
         ("step_78540:\tloss_-4.065555573", {"loss": -4.065555573}),
         ("step_7854 loss_0.5", {"loss": 0.5}),
+        (
+            "INFO: iter: 20, lr: 0.0085, 'loss': 'inf', 'loss_xy': '0.25', eta: 1",
+            {"loss": float("inf"), "lr": 0.0085, "loss_xy": 0.25},
+        ),
+        ("INFO: iter: 20, 'loss': 'none', 'acc': '3 of 4'", {}),
         ("saved step_100_loss_0.5.pt", {}),
     ],
 )
