@@ -47,6 +47,7 @@ def raised(line: str) -> str:
     [
         "Loss is nan, stopping training\n",
         "Loss is inf, stopping training\n",
+        "  3/234 [......] - ETA: 33:37:24 - loss: 44.4110Batch 3: Invalid loss, terminating training\n",
         "NaN in the loss at step 31 (loss = nan): exiting\n",
         "Aborted at step 31, the loss is not finite\n",
         raised("AssertionError: Rank 13: found NaN in local forward loss calculation. Device: 5, node: n1"),

@@ -23,6 +23,8 @@ _ENDED_BY_NAN = (
     # DETR, MAE, timm and the many scripts that began as a copy of one: "Loss is nan, stopping training".
     rf"\bloss(?:es)?\b.{{0,60}}\b{_NOT_FINITE}\b.{{0,40}}\b{_STOPS}\b(?! (?:this |the )?batch)"
     rf"|\b{_STOPS}\b(?! (?:this |the )?batch).{{0,60}}\bloss\b.{{0,20}}\b{_NOT_FINITE}\b"
+    # keras/callbacks/terminate_on_nan.py
+    r"|(?<![A-Za-z])Batch \d{1,9}: Invalid loss, terminating training"
     # An exception of the script's own, as Megatron's: "found NaN in local forward loss calculation".
     rf"|^[\w.]{{1,80}}(?:Error|Exception): .{{0,120}}(?:\bloss\b.{{0,60}}\b{_NOT_FINITE}\b|"
     rf"\bfound {_NOT_FINITE} in (?:local )?(?:forward loss|loss|grad)))"
@@ -203,7 +205,7 @@ PATTERNS: tuple[Pattern, ...] = (
             "# lower the learning rate, warm up, clip gradients, use bf16 rather than fp16",
             refuted_by="The run continues after this line.",
         )
-        for key in ("nan", "NaN", "oss is inf", "not finite", "non-finite")
+        for key in ("nan", "NaN", "oss is inf", "not finite", "non-finite", "Invalid loss")
     ),
     *(
         hint(
