@@ -13,13 +13,16 @@ from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.rule import Judgement, Suspicion
-from gputop.losses import is_of_evaluation
+from gputop.losses import is_of_evaluation, names_a_loss
 
 TIMES = 1e4
 """The median of the newest quarter is this many times that of the first (our choice): a value function's loss grows with the
 square of the returns, which seldom reach a hundred times their first."""
 VALUES_MIN = 12
 """The fewest values (our choice)."""
+BLOWN_UP, BEYOND, BEYOND_ALL = 1e9, 1e9, 1e15
+"""Or the newest is this many times the first and beyond the second number, or beyond the third whatever came before (our
+choice)."""
 WRITTEN_OUT = 1e6
 """From this many times on, they are written as a power of ten."""
 
@@ -56,6 +59,40 @@ def explodes(evidence: Evidence, group: RankGroup) -> Judgement:
                 "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)  # before optimizer.step()\n"
                 "# normalize observations, rewards and returns; a lower learning rate for the critic",
                 "The metric is not a loss, or it is a sum over more and more steps.",
+            ),
+            5.0,
+        )
+    return None
+
+
+def blows_up(evidence: Evidence, group: RankGroup) -> Judgement:
+    """J02: the newest value of any training loss is beyond all measure, however few there are."""
+    ranks = logged.ranks_of(group)
+    if not ranks or not logged.is_printed(group):
+        return None
+    rank = min(ranks, key=lambda item: item.rank)
+    for name in sorted(filter(names_a_loss, rank.metrics)):
+        values = evidence.series(logged.run_id(group), rank.rank, name).values
+        if not values or not math.isfinite(values[-1]) or abs(values[-1]) < BEYOND:
+            continue
+        now, first = abs(values[-1]), abs(values[0])
+        if now < BEYOND_ALL and not (math.isfinite(first) and now >= BLOWN_UP * max(first, 1.0)):
+            continue
+        where = f"{logged.source(group)}: {name}"
+        before = [Fact(f"the first of {len(values)} is {units.metric(values[0])}", values[0], where)] if len(values) > 1 else []
+        return Suspicion(
+            tracked.about(
+                group,
+                "J02",
+                "error",
+                "likely" if len(values) > 1 and abs(values[-2]) >= TIMES * max(first, 1.0) else "possible",
+                f"{name} has grown beyond all measure: {units.metric(values[-1])}",
+                [Fact(f"{name} is {units.metric(values[-1])}", values[-1], where), *before],
+                "The steps overshoot, each further than the one before: the learning rate is far too high, or a value has no "
+                "bounds. What the model had learned is lost.",
+                "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)  # before optimizer.step()\n"
+                "# start again, or continue from a checkpoint before it, with a lower learning rate and a warm-up",
+                "It is a sum over very many large numbers, and no mean.",
             ),
             5.0,
         )

@@ -13,7 +13,13 @@ from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.rank_groups import RankGroup
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.rules.learning.evaluating.courses import Course, courses
-from gputop.doctor.rules.learning.evaluating.evaluations import DIGITS_MIN, is_a_training_score, is_an_evaluation, is_score
+from gputop.doctor.rules.learning.evaluating.evaluations import (
+    DIGITS_MIN,
+    is_a_training_score,
+    is_an_evaluation,
+    is_score,
+    words_of,
+)
 from gputop.doctor.rules.learning.evaluating.scored import measure_of
 from gputop.doctor.rules.learning.guessing import CLASSES
 from gputop.doctor.rules.support import logged, tracked
@@ -35,6 +41,10 @@ SAME_MIN, SAME_MAX = 10, 0.9
 has learned what it can may answer the same each time."""
 MOVED = 0.1
 """Meanwhile the training loss has fallen by less than this share (our choice): a model that has just begun learns faster."""
+WRONG_MIN, SCORES_MIN = 3, 2
+"""All training accuracies of a run, at least the second number, are exactly 0 in this many newest reports, and were not before
+(our choice): the first one of many classes is soon above that, the first five are by chance."""
+_ACCURACIES = frozenset(("acc", "accuracy", "acc1", "acc5", "top1", "top5"))
 HOLD_S = 10.0
 
 
@@ -46,6 +56,33 @@ def stands_in_few(evidence: Evidence, group: RankGroup, rank: Rank, name: str, s
         or _answers_alike(evidence, group, name, series)
     )
     return None if finding is None else Suspicion(finding, HOLD_S)
+
+
+def knows_nothing_any_more(evidence: Evidence, group: RankGroup) -> Judgement:
+    """J03: every accuracy of the training has become exactly 0."""
+    scores = courses(evidence, group, lambda name: is_a_training_score(name) and bool(words_of(name) & _ACCURACIES))
+    if len(scores) < SCORES_MIN or not all(len(score.means) > WRONG_MIN and score.highest > 0 for score in scores):
+        return None
+    if any(any(score.means[-WRONG_MIN:]) for score in scores):
+        return None
+    before = max(scores, key=lambda score: score.highest)
+    finding = tracked.about(
+        group,
+        "J03",
+        "warning",
+        "possible",
+        f"{' and '.join(score.name for score in scores[:2])} have been exactly 0 in the last {WRONG_MIN} reports or more",
+        [
+            Fact(f"{before.name} was up to {units.metric(before.highest)} before", before.highest, before.source),
+            *(Fact(f"{score.name} is 0", 0.0, score.source) for score in scores[:2]),
+        ],
+        "Not even a guess is always wrong: the outputs have become NaN, or are the same for all classes, and none of them is "
+        "counted as right.",
+        "assert torch.isfinite(output).all()  # in the step at which it begins\n"
+        "# start again with a lower learning rate, and check that the labels are those of the outputs",
+        "The reports are those of very few samples.",
+    )
+    return Suspicion(finding, HOLD_S)
 
 
 def _sums_nothing(evidence: Evidence, group: RankGroup, rank: Rank, name: str, series: PointSeries) -> Finding | None:

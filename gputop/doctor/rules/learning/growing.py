@@ -28,9 +28,9 @@ from gputop.doctor.rules.learning.diverging import (
 from gputop.doctor.rules.learning.diverging import (
     JUMP as JUMPS_TO,
 )
+from gputop.doctor.rules.learning.exploding import BEYOND, BEYOND_ALL, BLOWN_UP, blows_up, explodes, times_text
 from gputop.doctor.rules.learning.exploding import TIMES as EXPLODES
 from gputop.doctor.rules.learning.exploding import VALUES_MIN as EXPLODING_MIN
-from gputop.doctor.rules.learning.exploding import explodes, times_text
 from gputop.doctor.rules.learning.harder import FALLS, JUMP, JUMPS_MIN, gets_harder
 from gputop.doctor.rules.learning.kept_gradients import with_cause
 from gputop.doctor.rules.learning.leaping import EPOCHS_BEFORE, EPOCHS_SINCE, FROM, GROWN, STAYS, STEPS_MIN, TO, leaps
@@ -98,7 +98,11 @@ between few (our choice)."""
 
 
 def loss_grows(evidence: Evidence, group: RankGroup) -> Judgement:
-    """J02: the loss is several times its lowest value, and as high as at the start or higher."""
+    """J02: the loss is several times its lowest value, and as high as at the start or higher, or beyond all measure."""
+    return _grows(evidence, group) or blows_up(evidence, group)
+
+
+def _grows(evidence: Evidence, group: RankGroup) -> Judgement:
     found = only_loss(evidence, group)
     if found is None or may_rise(found[1]):
         return explodes(evidence, group)
@@ -207,6 +211,8 @@ J02 = Rule(
         f"or, with one loss for each epoch, none of {WORSE_MIN} or more is below {NEVER_BELOW:g} times the first, and those of "
         f"the second half are {WORSE_NOW:g} times it on average; or, from the start on, none of {STEPS_WORSE_MIN} or more "
         f"means is below {STEPS_WORSE:g} times the first (possible)",
+        f"or the newest printed value of a loss is {BLOWN_UP:.0e} times the first or 1, and {BEYOND:.0e} or more, or "
+        f"{BEYOND_ALL:.0e} or more (likely, or possible)",
         f"or the newest quarter of {EXPLODING_MIN} or more values of any loss is {EXPLODES:,.0f} times the first (likely)",
     ),
     estimated=True,

@@ -24,7 +24,9 @@ from gputop.doctor.rules.learning.few_reports import (
     SAME_MAX,
     SAME_MIN,
     VARIED_MIN,
+    WRONG_MIN,
     ZEROS_MIN,
+    knows_nothing_any_more,
     stands_in_few,
 )
 from gputop.doctor.rules.learning.guessing import (
@@ -106,7 +108,7 @@ def loss_stays(evidence: Evidence, group: RankGroup) -> Judgement:
     by_loss = _by_loss(evidence, group)
     if not (isinstance(by_loss, Suspicion) and by_loss.finding.confidence != "possible"):
         by_loss = changes_nothing(evidence, group) or by_loss
-    return by_loss or accumulate(group)
+    return by_loss or knows_nothing_any_more(evidence, group) or accumulate(group)
 
 
 def _by_loss(evidence: Evidence, group: RankGroup) -> Judgement:
@@ -184,6 +186,8 @@ J03 = Rule(
         f"neither {FLAT_VALUES} reports of the loss nor those of an evaluation's left a band of {FLAT_SHARE:.0%}, or "
         f"{FEW_VALUES} of {NARROW:.1%}; or {FEW_EVALUATIONS} evaluations did not leave the latter, nor {LOSSES_MIN} reports of "
         f"the loss the former after their first fifth, which began within {FLAT_BAND:.0%} of it (possible)",
+        f"every accuracy of the training, of two or more, is exactly 0 in {WRONG_MIN} newest reports, and was above before "
+        "(possible)",
         f"{ZERO_NORMS} or more norms of the gradients, all there are, are 0, and the loss stays; or, printed once an epoch, "
         f"the loss and each score are equal in {EQUAL_MIN} epochs (possible)",
         f"in each of the first {KEPT_STEPS} steps, the backward pass found the gradients of the step before (possible)",

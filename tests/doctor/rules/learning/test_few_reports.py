@@ -53,6 +53,33 @@ def test_a_sum_that_is_zero_may_be_healthy(lines: list[str], tmp_path: Path) -> 
     assert says(tmp_path, lines) is None
 
 
+def mxnet(first: list[float], fifth: list[float], more: str = "") -> list[str]:
+    return [
+        f"INFO:root:Epoch[0] Batch [{50 * at}]\tSpeed: 128.39 samples/sec\tTrain-{name}={score:.6f}{more}"
+        for at, pair in enumerate(zip(first, fifth, strict=True), 1)
+        for name, score in zip(("accuracy", "top_k_accuracy_5"), pair, strict=True)
+    ]
+
+
+def test_accuracies_that_have_become_zero(tmp_path: Path) -> None:
+    title = "Train-accuracy and Train-top_k_accuracy_5 have been exactly 0 in the last 3 reports or more"
+    assert says(tmp_path, mxnet([0.002266, 0, 0, 0, 0], [0.003281, 0, 0, 0, 0])) == title
+
+
+@pytest.mark.parametrize(
+    "lines",
+    {
+        "few": mxnet([0.002266, 0, 0], [0.003281, 0, 0]),
+        "from the start": mxnet([0] * 6, [0] * 6),
+        "one is not": mxnet([0.002266, 0, 0, 0, 0], [0.003281, 0, 0, 0.0001, 0]),
+        "only one": mxnet([0.002266, 0, 0, 0, 0], [0.003281, 0, 0, 0, 0])[::2],
+        "once": mxnet([0.1, 0.2, 0, 0.3, 0.3], [0.2, 0.3, 0, 0.4, 0.5]),
+    }.values(),
+)
+def test_accuracies_that_may_be_zero(lines: list[str], tmp_path: Path) -> None:
+    assert says(tmp_path, lines) is None
+
+
 def steps(losses: Iterable[float], digits: int = 4, name: str = "loss") -> list[str]:
     return [f"step: {at} {name}: {loss:.{digits}f} accuracy: {0.3 + at * 7 % 5 / 20:.2f}" for at, loss in enumerate(losses)]
 
