@@ -52,8 +52,11 @@ from gputop.doctor.rules.learning.evaluating.few_evaluations import (
     BEHIND,
     BY_HEART,
     EVALUATIONS_MIN,
+    FALLS_MIN,
     LATE_EPOCH,
+    LOST,
     SINCE_EPOCH,
+    STILL,
     few_evaluations,
 )
 from gputop.doctor.rules.learning.evaluating.overfits import (
@@ -302,6 +305,8 @@ J05 = Rule(
         f"has fallen to {SWINGS_AT:.0%}, with each score at its lowest, within {AT_LOWEST - 1:.0%} (possible)",
         f"or {EVALUATIONS_MIN} evaluations after {SINCE_EPOCH} epochs or more, or one after {LATE_EPOCH}, find nothing: every "
         "such score is 0 (possible)",
+        f"or the evaluation's accuracy has fallen {FALLS_MIN} times in a row, to {LOST:.0%} of its best or less, and the "
+        f"training's is within {1 - STILL:.0%} of its best (possible)",
         f"or the training's accuracy is {BY_HEART:g} or more in {EVALUATIONS_MIN} newest reports, and the evaluation's lower "
         f"by {BEHIND:g}, in as many or after {LATE_EPOCH} epochs (possible, info)",
         f"or there is no score, the first of {NEVER_MIN} evaluations was the lowest, and they are {APART:g} times the "

@@ -5,6 +5,7 @@ trained on (part of J05). Pure.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
@@ -27,6 +28,9 @@ finds nothing in its first ones (our choice)."""
 BY_HEART, BEHIND = 0.995, 0.15
 """The training's score is at least the first number, and the evaluation's of the same name lower by the second, in each of them
 (our choice), as shares of the highest possible one."""
+LOST, FALLS_MIN, STILL = 0.75, 3, 0.99
+"""The evaluation's accuracy is at most this share of its best, and has fallen this often in a row up to now, while the
+training's of the same name is within this share of its highest (our choice)."""
 _FOUND = frozenset(("precision", "recall", "f1", "map", "iou", "miou", "dice", "map50"))
 """What is 0 where nothing is found. An accuracy of few samples may be 0 by chance."""
 _ACCURACIES = frozenset(("acc", "accuracy"))
@@ -38,7 +42,7 @@ def few_evaluations(evidence: Evidence, group: RankGroup) -> Judgement:
     ranks = logged.ranks_of(group)
     if not ranks or learns_policy(ranks):
         return None
-    finding = _finds_nothing(evidence, group) or _knows_its_samples(evidence, group)
+    finding = _finds_nothing(evidence, group) or _loses_its_score(evidence, group) or _knows_its_samples(evidence, group)
     return None if finding is None else Suspicion(finding, HOLD_S)
 
 
@@ -63,6 +67,34 @@ def _finds_nothing(evidence: Evidence, group: RankGroup) -> Finding | None:
         "print(predictions[0], targets[0])  # the same classes, formats and units?",
         "The task is so hard that learning begins later.",
     )
+
+
+def _loses_its_score(evidence: Evidence, group: RankGroup) -> Finding | None:
+    trained = {measure_of(item.name): item for item in courses(evidence, group, is_a_training_score)}
+    for score in courses(evidence, group, _is_an_accuracy_of_an_evaluation):
+        own, newest = trained.get(measure_of(score.name)), score.means[-FALLS_MIN - 1 :]
+        if own is None or own.means[-1] < STILL * own.highest or own.means[-1] < own.means[0]:
+            continue
+        falls = len(newest) > FALLS_MIN and all(after < before for before, after in pairwise(newest))
+        if not falls or newest[-1] > LOST * max(score.means):
+            continue
+        best = max(score.means)
+        return _finding(
+            group,
+            "warning",
+            f"{score.name} has fallen from {units.metric(best)} to {units.metric(newest[-1])}, while {own.name} is "
+            f"{units.metric(own.means[-1])}",
+            [
+                Fact(f"{score.name} has fallen in each of the last {FALLS_MIN} reports", newest[-1], score.source),
+                Fact(f"{own.name} is {units.metric(own.means[-1])}", own.means[-1], own.source),
+            ],
+            "The model still learns its training samples, and ever less that holds for others; or it differs when it "
+            "evaluates: statistics of batch norms that run away, a dropout or an augmentation that is not switched off.",
+            "evaluate(model.eval(), train_set)  # as good as in the training? If not, it is the evaluation\n"
+            "# keep the weights of the best evaluation; a lower learning rate, more data, weight decay",
+            "The evaluation's data is another each time.",
+        )
+    return None
 
 
 def _knows_its_samples(evidence: Evidence, group: RankGroup) -> Finding | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
@@ -63,6 +63,40 @@ def test_a_model_that_knows_its_samples_by_heart(tmp_path: Path) -> None:
     found = ("info", "possible", "The model knows its training samples by heart: accuracy is 1, Validation-accuracy 0.8082")
     assert says(tmp_path, mxnet(3, "1.000000", ["0.809112", "0.808193"])) == found
     assert says(tmp_path, mxnet(101, "1.000000", ["0.808193"])) == found, "late, one is enough"
+
+
+def keras(trained: Sequence[float], evaluated: Sequence[float]) -> list[str]:
+    return [
+        line
+        for at, (own, other) in enumerate(zip(trained, evaluated, strict=True), 1)
+        for line in (
+            f"Epoch {at}/20",
+            f"326/326 [====] - 86s 263ms/step - loss: {1 / at:.4f} - accuracy: {own:.4f} - val_loss: {70 - at:.4f} - "
+            f"val_accuracy: {other:.4f}",
+        )
+    ]
+
+
+RISES = [0.9171, 0.9838, 0.9883, 0.9904, 0.9920, 0.9936, 0.9946]
+FALLS = [0.9346, 0.9662, 0.9720, 0.9679, 0.9610, 0.8377, 0.6820]
+
+
+def test_a_score_that_is_lost(tmp_path: Path) -> None:
+    title = "val_accuracy has fallen from 0.972 to 0.682, while accuracy is 0.9946"
+    assert says(tmp_path, keras(RISES, FALLS)) == ("warning", "possible", title)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    {
+        "not far": keras(RISES, [*FALLS[:6], 0.8020]),
+        "once": keras(RISES, [*FALLS[:5], 0.9610, 0.6820]),
+        "the training, too": keras([*RISES[:5], 0.8210, 0.6946], FALLS),
+        "few": keras(RISES[:3], [0.97, 0.84, 0.68]),
+    }.values(),
+)
+def test_a_score_that_may_come_back(lines: list[str], tmp_path: Path) -> None:
+    assert says(tmp_path, lines) is None
 
 
 @pytest.mark.parametrize(
