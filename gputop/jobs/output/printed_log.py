@@ -31,6 +31,7 @@ from gputop.doctor.logs.numbers.gpus.utilization import Utilization
 from gputop.doctor.logs.numbers.growing_parts import GrowingParts
 from gputop.doctor.logs.numbers.lightning_profiles import LightningProfiles
 from gputop.doctor.logs.numbers.line import Follower, Lines
+from gputop.doctor.logs.numbers.lost.beyond import Beyond
 from gputop.doctor.logs.numbers.lost.last_report import LastReport
 from gputop.doctor.logs.numbers.lost.loss_scale import LossScale
 from gputop.doctor.logs.numbers.lost.nan_norms import NanNorms
@@ -130,6 +131,7 @@ def printed_findings(path: Path) -> tuple[Finding, ...]:
             SlowestRanks(),
             OpCounts(),
             NotANumber(),
+            Beyond(),
             OneProcess(),
             Pauses(),
             FirstBatches(),
