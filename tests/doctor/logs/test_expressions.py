@@ -2,74 +2,30 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import re
 
 import pytest
 
-from gputop.doctor.logs import after, error_lines, heads, json_lines, launcher, leads, lines, pieces, scan, tracebacks, trouble
-from gputop.doctor.logs.meaning import explain, first_failure, habits
-from gputop.doctor.logs.numbers import (
-    batches,
-    clock,
-    cpu_quota,
-    first_batches,
-    lightning_profiles,
-    line,
-    parts,
-    pauses,
-    speakers,
-    stands_still,
-    stated,
-    step_parts,
-)
-from gputop.doctor.logs.numbers.gpus import (
-    gpu_memories,
-    growing_memory,
-    on_cpu,
-    one_process,
-    profile_tables,
-    smi_tables,
-    stated_places,
-    utilization,
-)
-from gputop.doctor.logs.numbers.lost import loss_scale, nan_norms, not_a_number, skipped_batches
-from gputop.doctor.logs.numbers.ranks import checksums, each_rank, rank_columns, rank_tables, same_samples, unequal_bars
+from gputop.doctor import logs
+from gputop.doctor.logs import after, leads, lines
 from gputop.doctor.logs.patterns.table import PATTERNS
+from gputop.doctor.logs.quoted import written_samples
 from gputop.jobs.output import printed_log
 from tests.doctor.logs.backtracking import quadratic
 
-SEARCHED = [
-    getattr(module, name)
-    for module in (
-        *(
-            after,
-            error_lines,
-            explain,
-            first_failure,
-            habits,
-            heads,
-            json_lines,
-            launcher,
-            leads,
-            lines,
-            pieces,
-            scan,
-            tracebacks,
-            trouble,
-        ),
-        *(batches, checksums, clock, each_rank, first_batches, growing_memory, line, not_a_number, on_cpu, one_process),
-        *(parts, pauses, profile_tables, rank_columns, speakers, stands_still, stated, stated_places, step_parts),
-        *(cpu_quota, gpu_memories, lightning_profiles, rank_tables, same_samples, smi_tables, utilization),
-        *(loss_scale, nan_norms, skipped_batches, unequal_bars),
-        printed_log,
-    )
-    for name in vars(module)
-    if isinstance(getattr(module, name), re.Pattern)
-]
-MATCHED = (
-    *(after._NO_LINE_OF_ITS_OWN, after._OWN_WORDS, lines._ANEW),
-    *(error_lines._EXCEPTION, error_lines._SAID, leads._LOGGED),
-)
+NAMES = [item.name for item in pkgutil.walk_packages(logs.__path__, f"{logs.__name__}.")]
+MODULES = (printed_log, *map(importlib.import_module, NAMES))
+OVER_BLOCKS = (written_samples._BEGUN, written_samples._MARKED)
+"""These read a bounded number of lines and bytes."""
+EXPRESSIONS = {
+    f"{module.__name__.removeprefix('gputop.')}.{name}": found
+    for module in MODULES
+    for name, found in vars(module).items()
+    if isinstance(found, re.Pattern) and found not in OVER_BLOCKS
+}
+MATCHED = (after._OWN_WORDS, lines._ANEW)
 """Those that are tried at a line's first character only."""
 
 
@@ -77,7 +33,7 @@ def test_no_known_text_is_quadratic_in_the_length_of_a_line() -> None:
     assert {pattern.expression: found for pattern in PATTERNS if (found := quadratic(pattern.expression)) is not None} == {}
 
 
-@pytest.mark.parametrize("expression", SEARCHED, ids=lambda expression: str(expression.pattern)[:30])
+@pytest.mark.parametrize("expression", EXPRESSIONS.values(), ids=EXPRESSIONS)
 def test_no_other_expression_over_lines_is_quadratic(expression: re.Pattern[str] | re.Pattern[bytes]) -> None:
     text = expression.pattern if isinstance(expression.pattern, str) else expression.pattern.decode("latin-1")
     assert quadratic(f"^(?:{text})" if expression in MATCHED else text) is None

@@ -2,37 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import re
 
 import pytest
 
+from gputop.tracking import printed
 from gputop.tracking.own_output import shows_sign
-from gputop.tracking.printed import (
-    bars,
-    counts,
-    forms,
-    headings,
-    languages,
-    lines,
-    names,
-    net_outputs,
-    own_lines,
-    rates,
-    rising,
-    stages,
-    tables,
-    trainer,
-    wordings,
-)
+from gputop.tracking.printed import names, sides, tables
 from gputop.tracking.printed.lines import parse
-from gputop.tracking.printed.origins import hosts, prefixes, ranks, repeats
+from gputop.tracking.printed.origins import hosts
 from gputop.tracking.printed.transcript import Transcript
 from tests.doctor.logs.backtracking import quadratic
 
-MODULES = (
-    *(bars, counts, forms, headings, hosts, languages, lines, names, net_outputs, own_lines, prefixes, ranks, rates, repeats),
-    *(rising, stages, tables, trainer, wordings),
-)
+NAMES = [item.name for item in pkgutil.walk_packages(printed.__path__, f"{printed.__name__}.")]
+MODULES = [module for module in map(importlib.import_module, NAMES) if module is not sides]
 EXPRESSIONS = {
     f"{module.__name__.rpartition('.')[2]}.{name}": found
     for module in MODULES

@@ -20,7 +20,7 @@ RECENT = 60
 NUMBERS_MAX = 40
 _CANDIDATE = re.compile(r"\d{13}|\de\+?\d\d", re.IGNORECASE)
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d{1,60}(?:\.\d{1,30})?(?:e[-+]?\d{1,3})?(?![\w])", re.IGNORECASE)
-_NO_DIGITS = re.compile(r"[\d.+-]+(?:e[-+]?\d+)?")
+_NO_DIGITS = re.compile(r"[\d.+-]{1,80}(?:e[-+]?\d{1,3})?")
 _NAME = re.compile(r"([A-Za-z][^\s,;|]{0,40})\s{0,9}[:=]?\s{0,9}$")
 _COUNTED = re.compile(r"(?i)flops?|bytes?|param|token|time|seed|hash|id\b|size|memory|scale")
 """What may be that large."""
