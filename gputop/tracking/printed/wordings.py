@@ -34,7 +34,7 @@ def in_pairs(line: str) -> str:
         line = line if step is None else f"step: {step[1]} | {line}"
     if "**" in line:
         line = _BOLD.sub(r"\1", line)
-    if "': '" in line or '": "' in line:
+    if ("': '" in line or '": "' in line) and "{" not in line:  # what reads dictionaries knows such numbers
         line = _QUOTED.sub(r"\1", line)
     if "loss_" in line and "step_" in line:
         line = _JOINED.sub(r"step: \1,\2loss: ", line)

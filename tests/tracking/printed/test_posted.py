@@ -668,6 +668,7 @@ def test_values_and_their_steps(lines: tuple[str, ...], values: Values) -> None:
             "INFO: iter: 20, lr: 0.0085, 'loss': 'inf', 'loss_xy': '0.25', eta: 1",
             {"loss": float("inf"), "lr": 0.0085, "loss_xy": 0.25},
         ),
+        ('{"step": 10, "loss": "0.5", "epoch": "007"}', {"loss": 0.5}),
         ("INFO: iter: 20, 'loss': 'none', 'acc': '3 of 4'", {}),
         ("saved step_100_loss_0.5.pt", {}),
     ],
