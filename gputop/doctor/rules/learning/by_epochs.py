@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
@@ -39,8 +39,9 @@ other (our choice)."""
 
 
 def once_an_epoch(series: PointSeries, epochs: PointSeries) -> bool:
-    """Return whether there is one loss for each epoch."""
-    return len(epochs) >= len(series) and all(after == before + 1 for before, after in pairwise(epochs.values))
+    """Return whether there is one loss for each epoch, whatever else is reported in it."""
+    reported = [epoch for epoch, _ in groupby(epochs.values)]
+    return len(reported) >= len(series) and all(after == before + 1 for before, after in pairwise(reported))
 
 
 def only_gets_worse(evidence: Evidence, group: RankGroup, rank: Rank, name: str, series: PointSeries) -> tuple[str, str] | None:

@@ -85,9 +85,9 @@ where tasks take turns (our choice)."""
 RETURNS_MIN = 2
 """The averages must have come back to the lowest this many times, from nearly as high as now, for a loss of tasks that take
 turns in longer blocks. A divergence may have one spike before it (our choice)."""
-CREEPS = 1.5
+CREEPS, CREEPS_TO = 1.5, 50.0
 """If the loss of an epoch is never this many times that of the epoch before, it creeps upward: a script makes the task harder
-bit by bit. Steps that overshoot ruin a model within a few (our choice)."""
+bit by bit, to ``CREEPS_TO`` times the lowest at most. Steps that overshoot ruin a model within a few (our choice)."""
 ROUNDS_MIN = 2
 ROUNDS_SHARE = 0.8
 """The steps must have restarted this many times, and in this share of the rounds the loss must jump and fall (our choice)."""
@@ -192,8 +192,8 @@ J02 = Rule(
         "nor is it likely if the run states a level, a stage or a task that has risen, and the loss grows where one begins; or "
         f"if the loss has jumped {JUMPS_MIN} times, to {JUMP:g} times what it was, and fallen to {FALLS:.0%} in between",
         f"nor if {BACK_SHARE:.0%} of the newest {NEWEST} losses are at most {BACK_TO:g} times the lowest average, or the "
-        f"averages have come back to that {RETURNS_MIN} times; or if there is one for each epoch, and none since the lowest is "
-        f"{CREEPS:g} times the one before",
+        f"averages have come back to that {RETURNS_MIN} times; or if there is one for each epoch, none since the lowest is "
+        f"{CREEPS:g} times the one before, and the newest at most {CREEPS_TO:g} times it",
         f"that median is {BACK_AT_START:g} times the first (possible)",
         f"or of {RISEN_AMONG} parts of {RISING_MIN} or more losses, each of the {RISING_PARTS} or more since the lowest is "
         f"higher than the one before, and the last {RISEN:g} times it, or {STAYS_UP:g} times and none falls (possible)",
@@ -321,7 +321,9 @@ def _creeps(series: PointSeries, epochs: PointSeries) -> bool:
         return False
     values = series.values
     lowest = min(range(len(values)), key=values.__getitem__)
-    return all(after < CREEPS * before for before, after in itertools.pairwise(values[lowest:]) if before > 0)
+    return values[-1] <= CREEPS_TO * values[lowest] and all(
+        after < CREEPS * before for before, after in itertools.pairwise(values[lowest:]) if before > 0
+    )
 
 
 def _raises_a_term(evidence: Evidence, group: RankGroup, rank: Rank) -> bool:

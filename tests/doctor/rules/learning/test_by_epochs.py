@@ -39,6 +39,17 @@ def test_a_loss_that_was_lowest_in_the_first_epoch(tmp_path: Path) -> None:
     assert says(tmp_path, keras(WORSE)) == ("J02", title)
 
 
+def test_a_loss_with_an_evaluation_in_a_line_of_its_own(tmp_path: Path) -> None:
+    lines = [
+        line
+        for at, loss in enumerate(WORSE, 1)
+        for line in (f"epoch {at} train loss {loss:.4f}", f"epoch {at} val loss {2 * loss:.4f}")
+    ]
+    found = says(tmp_path, lines)
+    assert found is not None
+    assert found[0] == "J02"
+
+
 def test_a_loss_that_was_lowest_in_the_first_report(tmp_path: Path) -> None:
     losses = [1.8309, 2.4141, 2.2371, 2.3634, 2.4474, 2.3407, 2.4538, 2.4789, 2.4712, 2.2194, 2.4809, 2.1969, 2.5656]
     best = ["inf", *[f"{losses[0]:.4f}"] * len(losses)]

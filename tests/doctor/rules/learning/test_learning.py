@@ -525,6 +525,13 @@ def test_the_loss_of_an_epoch_that_creeps_upwards_may_be_that_of_a_harder_task(
     assert _told_by_log(tmp_path, lines) == [("J02", confidence)]
 
 
+def test_a_loss_that_creeps_upwards_for_too_long_is_no_harder_task(tmp_path: Path) -> None:
+    losses = [0.3 * 0.5**epoch + 0.02 for epoch in range(6)] + [0.025 * 1.11**epoch for epoch in range(48)]
+    assert _told_by_log(tmp_path, [f"epoch {epoch:3d} loss {loss:.4f}" for epoch, loss in enumerate(losses, 1)]) == [
+        ("J02", "likely")
+    ]
+
+
 def test_losses_within_an_epoch_that_creep_upwards_are_no_harder_task(tmp_path: Path) -> None:
     losses = [0.3 * 0.5**at + 0.02 for at in range(6)] + [0.025 * 1.11**at for at in range(38)]
     lines = [f"epoch {at // 10} step {at} loss {loss:.4f}" for at, loss in enumerate(losses)]
