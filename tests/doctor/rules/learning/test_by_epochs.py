@@ -63,6 +63,12 @@ def test_a_loss_that_was_lowest_in_the_first_report(tmp_path: Path) -> None:
     "lines",
     {
         "few": keras(WORSE[:8]),
+        "not each epoch": [f"epoch {2 * at + 1} loss {loss:.4f}" for at, loss in enumerate(WORSE)],
+        "a little, all the time": keras([0.176, *[0.1800 + at % 3 / 1000 for at in range(10)]]),
+        "means, in the middle": [
+            f"step {9000 + 100 * at} mean_loss {loss * (1 + (at > 0)):.4f}" for at, loss in enumerate(WORSE)
+        ],
+        "means, not by far": [f"step {100 * at or 4} mean_loss {loss:.4f}" for at, loss in enumerate([*WORSE, 0.19])],
         "it comes back": keras([*WORSE, 0.175]),
         "hardly": keras([0.176, *[0.178 + at % 3 / 1000 for at in range(10)]]),
         "in the middle of a run": keras(WORSE, first=7),
@@ -91,6 +97,7 @@ def test_a_loss_and_a_score_that_never_change(tmp_path: Path) -> None:
     "lines",
     {
         "few": keras([0.0291] + [0.0266] * 5, SAME),
+        "few, and no others": keras([0.0266] * 5, SAME),
         "the loss moves": keras([0.0291] + [0.0266] * 6 + [0.0265], SAME),
         "the score moves": keras([0.0266] * 8, ["acc: 0.9983", "acc: 0.9984"]),
         "few digits": keras([0.0010] * 8, ["accuracy: 0.9983"]),

@@ -41,6 +41,7 @@ def test_each_step_is_far_above_the_mean(tmp_path: Path) -> None:
         "slow at first": [(0.18, 0.543 - at / 40) for at in range(8)],
         "an epoch begins": [*SLOW[:4], (9.5, 5.081), *SLOW[4:6]],
         "no time": [(0.0, 0.0)] * 8,
+        "no running mean": [(9.5, 5.0)] * 8,
     }.values(),
 )
 def test_steps_that_are_as_slow_as_usual(times: list[tuple[float, float]], tmp_path: Path) -> None:
@@ -49,3 +50,12 @@ def test_steps_that_are_as_slow_as_usual(times: list[tuple[float, float]], tmp_p
 
 def test_an_evaluation_has_a_pace_of_its_own(tmp_path: Path) -> None:
     assert said(tmp_path, SLOW, head="Test: ") is None
+
+
+@pytest.mark.parametrize("tail", ["", " done"])
+def test_times_that_are_not_those_of_a_training(tail: str, tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    place = "" if tail else "[{at}/190] "
+    text = f"{place}Time {{step:.3f}} ({{mean:.3f}}){' Loss 0.5' if tail else tail}\n"
+    log.write_text("".join(text.format(at=at, step=step, mean=mean) for at, (step, mean) in enumerate(SLOW)))
+    assert all(item.id != "E10" for item in explain_logs([str(log)])[0])

@@ -99,6 +99,12 @@ def test_a_score_that_may_come_back(lines: list[str], tmp_path: Path) -> None:
     assert says(tmp_path, lines) is None
 
 
+@pytest.mark.parametrize("found", [True, False])
+def test_scores_in_percent(found: bool, tmp_path: Path) -> None:
+    lines = [f"epoch {at} loss 0.0{at} train acc 100.0% val acc {80.8 if found else 86.1}%" for at in range(1, 5)]
+    assert (says(tmp_path, lines) is not None) is found
+
+
 @pytest.mark.parametrize(
     "lines",
     {
