@@ -16,9 +16,12 @@ from gputop.doctor.logs.numbers.line import Line
 BEFORE_MIN, USUAL, BEYOND = 3, 1e6, 1e12
 """After at least this many values below the second number, one is above the third (our choice)."""
 RECENT = 60
-"""So many lines before it are looked at, and so many after it may come back."""
+"""So many lines before it show what is usual (our choice)."""
 NUMBERS_MAX = 40
-_CANDIDATE = re.compile(r"\d{13}|\de\+?\d\d", re.IGNORECASE)
+TRIES_MAX = 200
+"""A log with this many lines that hold such a number, none of which leapt, prints what is meant to be that large."""
+_CANDIDATE = re.compile(r"\d{13}\.\d|\de\+?\d\d", re.IGNORECASE)
+"""A number that may be beyond, and is no count: those are whole. Most lines have none, and cost nothing else."""
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d{1,60}(?:\.\d{1,30})?(?:e[-+]?\d{1,3})?(?![\w])", re.IGNORECASE)
 _NO_DIGITS = re.compile(r"[\d.+-]{1,80}(?:e[-+]?\d{1,3})?")
 _NAME = re.compile(r"([A-Za-z][^\s,;|]{0,40})\s{0,9}[:=]?\s{0,9}$")
@@ -32,6 +35,9 @@ class Beyond:
     def __init__(self) -> None:
         """Start before the first line."""
         self._recent: deque[str] = deque(maxlen=RECENT)
+        self._forms: dict[str, str] = {}
+        """Of the recent lines, once asked for: a run that is lost prints such a number in each line."""
+        self._tries = 0
         self._found: tuple[str, int, float, float, str] | None = None
         """The form of the lines, which of their numbers, its last usual value, the leap, and its name."""
 
@@ -41,13 +47,15 @@ class Beyond:
             return
         if self._found is not None:
             self._come_back(line.text)
-        elif _CANDIDATE.search(line.text) is not None:
+        elif self._tries < TRIES_MAX and _CANDIDATE.search(line.text) is not None:
+            self._tries += 1
             self._leap(line.text)
         self._recent.append(line.text)
 
     def _leap(self, text: str) -> None:
         form = _form_of(text)
-        before = [_numbers_in(other) for other in self._recent if len(other) < 2 * len(text) and _form_of(other) == form]
+        self._forms = {other: self._forms.get(other) or _form_of(other) for other in self._recent}
+        before = [_numbers_in(other) for other in self._recent if self._forms[other] == form]
         for at, match in enumerate(_NUMBER.finditer(text)):
             if at >= NUMBERS_MAX:
                 return

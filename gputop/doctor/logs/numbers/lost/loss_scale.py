@@ -85,7 +85,7 @@ class LossScale:
             title = f"The gradients overflow at each loss scale, down to {units.metric(self._least)}"
             return (
                 _finding(
-                    title, Fact(f"a scaler begins with 65,536; now it is {units.metric(self._least)}", self._least, "log")
+                    title, Fact(f"the scale is {units.metric(self._least)}, where 1 would change nothing", self._least, "log")
                 ),
             )
         enough = number >= HALVINGS_MIN and self._scales[-1] < BELOW

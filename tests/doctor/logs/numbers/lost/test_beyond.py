@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gputop.doctor.logs.numbers.lost.beyond import _CANDIDATE
 from tests.doctor.logs.numbers.logs import found
 
 OBJECTIVE = "VLOG[1] (ctc-loss.cc:182) After {at}0238 sequences: Obj(log[Pzx]) = {value}   TokenAcc = 65.{at}%"
@@ -30,6 +31,18 @@ def test_a_column_without_a_name(tmp_path: Path) -> None:
     assert finding.title == "A number of each line has grown beyond all measure: from 0.13 to 3.18e+14"
 
 
+def test_after_equal_values(tmp_path: Path) -> None:
+    assert found(tmp_path, lines(["0.5", "0.5", "0.5", "4.2e29"], "likelihood {value} of all"), "J02") is not None
+
+
+@pytest.mark.parametrize(
+    "text", ['{"ts": 1700000000000, "loss": 0.5, "lr": 1e-4}', "step 12 loss 0.5", "id 123456789012345678"]
+)
+def test_usual_lines_are_read_no_further(text: str) -> None:
+    """Each of them would be compared with many others."""
+    assert _CANDIDATE.search(text) is None
+
+
 @pytest.mark.parametrize(
     "text_lines",
     {
@@ -39,6 +52,10 @@ def test_a_column_without_a_name(tmp_path: Path) -> None:
         "a number of another line": [*lines(["-35.1", "-33.7", "-36.1"]), "checksum 3.06908e+29"],
         "an id": lines(["1", "2", "3", "1234567890123456"], "step {at} id {value} done"),
         "operations": lines(["1.0", "2.0", "3.0", "4.5e15"], "layer {at} flops: {value}"),
+        "large in most lines": [
+            *(f"at {4 + at}.5e14 operations" for at in range(300)),
+            *lines(["-35.1", "-33.7", "-36.1", "-3e+29"]),
+        ],
         "of an evaluation": lines(["1.0", "2.0", "3.0", "4.5e15"], "Test: [{at}/90] ppl {value}"),
     }.values(),
 )
