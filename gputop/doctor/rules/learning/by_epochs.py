@@ -38,9 +38,14 @@ NORMS_MIN, MOVED = 4, 0.02
 other (our choice)."""
 
 
+def _reported(epochs: PointSeries) -> list[float]:
+    """Return the epochs, each once, in the order in which they were reported."""
+    return [epoch for epoch, _ in groupby(epochs.values)]
+
+
 def once_an_epoch(series: PointSeries, epochs: PointSeries) -> bool:
     """Return whether there is one loss for each epoch, whatever else is reported in it."""
-    reported = [epoch for epoch, _ in groupby(epochs.values)]
+    reported = _reported(epochs)
     return len(reported) >= len(series) and all(after == before + 1 for before, after in pairwise(reported))
 
 
@@ -88,7 +93,7 @@ def _is_equal(evidence: Evidence, group: RankGroup, rank: Rank, name: str, serie
         f"The loss and {scores[0].name} are the same in each of the last {EQUAL_MIN} epochs: {units.metric(newest[0])} and "
         f"{units.metric(scores[0].means[-1])}",
         [
-            Fact(f"epochs {epochs.values[-EQUAL_MIN]:g} to {epochs.values[-1]:g}: equal to the last digit", newest[0], where),
+            Fact(f"{name} is equal to the last digit, up to epoch {_reported(epochs)[-1]:g}", newest[0], where),
             Fact(f"{scores[0].name} is {units.metric(scores[0].means[-1])}", scores[0].means[-1], scores[0].source),
         ],
         "The model gives the same answer to every input, often that of the most frequent class, and its steps change that no "

@@ -56,6 +56,7 @@ from gputop.doctor.rules.learning.evaluating.few_evaluations import (
     LATE_EPOCH,
     LOST,
     SINCE_EPOCH,
+    STEADY,
     STILL,
     few_evaluations,
 )
@@ -307,8 +308,8 @@ J05 = Rule(
         "such score is 0 (possible)",
         f"or the evaluation's accuracy has fallen {FALLS_MIN} times in a row, to {LOST:.0%} of its best or less, and the "
         f"training's is within {1 - STILL:.0%} of its best (possible)",
-        f"or the training's accuracy is {BY_HEART:g} or more in {EVALUATIONS_MIN} newest reports, and the evaluation's lower "
-        f"by {BEHIND:g}, in as many or after {LATE_EPOCH} epochs (possible, info)",
+        f"or the training's accuracy is {BY_HEART:g} or more in {EVALUATIONS_MIN} newest reports and was {STEADY:g} in half of "
+        f"them, and the evaluation's lower by {BEHIND:g}, in as many or after {LATE_EPOCH} epochs (possible, info)",
         f"or there is no score, the first of {NEVER_MIN} evaluations was the lowest, and they are {APART:g} times the "
         "training's of the same name (possible, info)",
     ),

@@ -232,7 +232,7 @@ J04 = Rule(
         f"or less far, from lower: {'; '.join(f'from {low:.0%} to {high:.0%}' for high, low in SURE)} (possible)",
         f"not if the learning rate rises to {RISES:g} times itself, or another model begins",
     ),
-    hides=("J02", "J03", "J05"),
+    hides=("J02", "J03"),
     estimated=True,
     mechanism=(
         "The data set is sorted, for example by class, and the loader reads it in that order. Each batch holds one class, so "

@@ -93,6 +93,21 @@ def test_a_loss_and_a_score_that_never_change(tmp_path: Path) -> None:
     assert says(tmp_path, keras([0.0291] + [0.0266] * 7, SAME)) == ("J03", title)
 
 
+def test_the_epochs_of_equal_losses_beside_an_evaluation_of_its_own(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    lines = [
+        line
+        for at in range(1, 9)
+        for line in (
+            f"epoch {at} train loss 0.0266 train acc 0.9983",
+            f"epoch {at} val loss 0.02{60 + at} val acc 0.99{60 + at}",
+        )
+    ]
+    log.write_text("\n".join(lines) + "\n")
+    finding = next(item for item in explain_logs([str(log)])[0] if item.id == "J03")
+    assert finding.evidence[0].text.endswith("equal to the last digit, up to epoch 8")
+
+
 @pytest.mark.parametrize(
     "lines",
     {

@@ -25,9 +25,10 @@ EVALUATIONS_MIN = 2
 SINCE_EPOCH, LATE_EPOCH = 10, 20
 """All scores are exactly 0 in each of them, and the first came after this many epochs: a detector that is trained from scratch
 finds nothing in its first ones (our choice)."""
-BY_HEART, BEHIND = 0.995, 0.15
+BY_HEART, BEHIND, STEADY = 0.995, 0.15, 0.9
 """The training's score is at least the first number, and the evaluation's of the same name lower by the second, in each of them
-(our choice), as shares of the highest possible one."""
+(our choice), as shares of the highest possible one. In the second half of its reports, it was never below the third: batches
+of a single class may all be right, until the next class comes."""
 LOST, FALLS_MIN, STILL = 0.75, 3, 0.99
 """The evaluation's accuracy is at most this share of its best, and has fallen this often in a row up to now, while the
 training's of the same name is within this share of its highest (our choice)."""
@@ -109,6 +110,8 @@ def _knows_its_samples(evidence: Evidence, group: RankGroup) -> Finding | None:
             continue
         highest = _limit(own, score)
         now = own.means[-EVALUATIONS_MIN:]
+        if min(own.means[len(own.means) // 2 :]) < STEADY * highest:
+            continue
         if min(now) < BY_HEART * highest or max(score.means[-EVALUATIONS_MIN:]) > min(now) - BEHIND * highest:
             continue
         return _finding(

@@ -99,6 +99,15 @@ def test_a_score_that_may_come_back(lines: list[str], tmp_path: Path) -> None:
     assert says(tmp_path, lines) is None
 
 
+def test_batches_of_one_class_after_another(tmp_path: Path) -> None:
+    lines = [
+        f"epoch {at // 10} step {at} loss 0.{9 - at % 10} train acc {0.2 if at % 10 == 0 else 1.0:.3f}"
+        + (" val acc 0.250" if at % 10 == 9 else "")
+        for at in range(40)
+    ]
+    assert says(tmp_path, lines) is None
+
+
 @pytest.mark.parametrize("found", [True, False])
 def test_scores_in_percent(found: bool, tmp_path: Path) -> None:
     lines = [f"epoch {at} loss 0.0{at} train acc 100.0% val acc {80.8 if found else 86.1}%" for at in range(1, 5)]
