@@ -23,9 +23,8 @@ _AUTOMATIC = frozenset(
         *("memory_peak_bytes", "memory_allocated_bytes"),
     )
 )
-_NOT_TRAINING = frozenset({"val", "valid", "validation", "eval", "evaluation", "test", "dev", "scale", "scaler"})
-_EVALUATION = _NOT_TRAINING - {"scale", "scaler"}
-_KEPT = frozenset({"best", "lowest"})
+_EVALUATION = frozenset({"val", "valid", "validation", "eval", "evaluation", "test", "dev"})
+_NOT_TRAINING = _EVALUATION | {"scale", "scaler", "best", "lowest"}
 """The best loss so far is no loss of now."""
 _RETURN = frozenset(("return", "returns", "reward", "rewards", "ret", "rets", "rew", "rews", "epret", "eprew"))
 _SCORE, _OF_EPISODES = frozenset(("score", "scores")), frozenset(("episode", "episodes", "episodic", "ep", "eps"))
@@ -115,7 +114,7 @@ def is_training_loss(loss: str) -> bool:
 
     Nor does the best one so far.
     """
-    return (_NOT_TRAINING | _KEPT).isdisjoint(_WORD.findall(loss.lower().replace("_", " ")))
+    return _NOT_TRAINING.isdisjoint(_WORD.findall(loss.lower()))
 
 
 def is_of_evaluation(metric: str) -> bool:

@@ -13,6 +13,13 @@ class Text(NamedTuple):
     fix: str
 
 
+FIRST_GPU = Text(
+    "The first GPU holds more than the others",
+    "nn.DataParallel gathers the outputs of all GPUs on the first one, computes the loss there, and keeps the optimizer's "
+    "state there. The batch is limited by that GPU, and the others wait for it.",
+    "torchrun --standalone --nproc-per-node=gpu train.py  # with DistributedDataParallel: each GPU computes its loss\n"
+    "# or compute the loss in forward(), so that only losses are gathered",
+)
 FIRST_BATCH = Text(
     "The first batch of each epoch comes late",
     "Each epoch starts the loader's workers again: they import, open their files and fill their queues before the first batch.",

@@ -7,6 +7,7 @@ import statistics
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.logs.numbers.gpus.smi_table import SmiTable, serves
+from gputop.doctor.logs.numbers.texts import FIRST_GPU
 from gputop.units import bytes_text
 
 HELD_MIN_MIB, WITHIN = 1024, 0.1
@@ -38,10 +39,8 @@ def does_more(table: SmiTable) -> Finding | None:
             )
             for number, gpu in sorted(table.gpus.items())[:4]
         ),
-        cause="nn.DataParallel gathers the outputs of all GPUs on the first one, computes the loss there, and keeps the "
-        "optimizer's state there. The batch is limited by that GPU, and the others wait for it.",
-        fix="torchrun --standalone --nproc-per-node=gpu train.py  # with DistributedDataParallel: each GPU computes its loss\n"
-        "# or compute the loss in forward(), so that only losses are gathered",
+        cause=FIRST_GPU.cause,
+        fix=FIRST_GPU.fix,
         refuted_by="Different programs use these GPUs, or the model is split over them.",
     )
 

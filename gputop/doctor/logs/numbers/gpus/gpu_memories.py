@@ -8,6 +8,7 @@ import statistics
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.logs.numbers.line import Line
+from gputop.doctor.logs.numbers.texts import FIRST_GPU
 
 LINES_MIN = 3
 """At least this many lines print it (our choice)."""
@@ -65,11 +66,8 @@ class GpuMemories:
                 confidence="likely",
                 title=f"The first of {words.count(self._gpus, 'GPU')} holds {times:.1f} times as much memory as the others",
                 evidence=(Fact(self._last[:200], times, "log"),),
-                cause="nn.DataParallel gathers the outputs of all GPUs on the first one, computes the loss there, and keeps "
-                "the optimizer's state there. The batch is limited by that GPU, and the others wait for it.",
-                fix="torchrun --standalone --nproc-per-node=gpu train.py  # with DistributedDataParallel: each GPU "
-                "computes its loss\n"
-                "# or compute the loss in forward(), so that only losses are gathered",
+                cause=FIRST_GPU.cause,
+                fix=FIRST_GPU.fix,
                 refuted_by="Another program holds the memory of the first GPU.",
             ),
         )

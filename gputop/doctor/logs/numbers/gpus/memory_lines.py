@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 from gputop import units
 from gputop.doctor.findings.finding import Fact, Finding
@@ -40,10 +41,16 @@ _AVAILABLE = re.compile(
     r"(?i)\b(?:mem(?:ory)?|ram|cpu|host|system)\b.{0,60}?\bavail(?:able)?[ :=]{1,3}(?P<value>\d{1,7}(?:\.\d{1,6})?)"
     r" ?(?P<unit>[KMGT]i?B)\b"
 )
-_NAMED = "in "
-"""Before the unit of a memory that a line names."""
 _NOT_OF_HOST = re.compile(r"(?i)gpu|cuda|vram|device|disk|/dev|swap|storage")
 _DEVICE = re.compile(r"(?i)(?:gpu|device|cuda)[:_ ]{0,2}\d{1,3}")
+
+
+class _Memory(NamedTuple):
+    """``what`` a line calls it: in use, as TensorFlow prints it; in use, under its name; or available."""
+
+    what: Literal["current", "named", "available"]
+    whose: str
+    unit: str
 
 
 class MemoryLines:
@@ -53,9 +60,8 @@ class MemoryLines:
         """Start before the first value."""
         self._steps = 0
         """The lines of progress so far."""
-        self._values: dict[tuple[str, str], list[float]] = {}
-        """The values of each memory: by whose it is, and its unit if it is one that is available."""
-        self._step_of: dict[tuple[str, str], int] = {}
+        self._values: dict[_Memory, list[float]] = {}
+        self._step_of: dict[_Memory, int] = {}
         """The lines of progress before the newest value of each."""
 
     def read(self, line: Line) -> None:
@@ -64,15 +70,15 @@ class MemoryLines:
         whose = "" if line.speaker is None else f"{line.speaker.host or ''}{line.speaker.rank} "
         if "current" in line.lower and (current := _CURRENT.search(line.text)) is not None:
             device = _DEVICE.search(current["of"])
-            self._keep((f"{whose}{device[0] if device is not None else ''}", ""), float(current["value"]))
+            self._keep(_Memory("current", f"{whose}{device[0] if device is not None else ''}", ""), float(current["value"]))
         used = _USED.search(line.text) if "current" in line.lower else None
         if used is not None:
-            self._keep((f"{whose}{_NAMED}{used['unit']}", ""), float(used["value"]))
+            self._keep(_Memory("named", whose, used["unit"]), float(used["value"]))
         found = _AVAILABLE.search(line.text) if "avail" in line.lower else None
         if found is not None and _NOT_OF_HOST.search(line.text, 0, found.end()) is None:
-            self._keep((whose, found["unit"]), float(found["value"]))
+            self._keep(_Memory("available", whose, found["unit"]), float(found["value"]))
 
-    def _keep(self, key: tuple[str, str], value: float) -> None:
+    def _keep(self, key: _Memory, value: float) -> None:
         if self._step_of.get(key) == self._steps or (key not in self._values and len(self._values) >= SERIES_MAX):
             return  # no step lies between them: it is loaded or built
         self._step_of[key] = self._steps
@@ -82,13 +88,12 @@ class MemoryLines:
 
     def findings(self) -> tuple[Finding, ...]:
         """Return the first memory that is in use ever more, or that is available ever less."""
-        for (whose, unit), values in self._values.items():
-            is_named = _NAMED in whose
-            if not unit and (_grows(values) or (is_named and _rises(values))):
-                return (_finding("memory in use", values, f" {whose.rpartition(_NAMED)[2]}" if is_named else "", "grows"),)
-        for (_, unit), values in self._values.items():
-            if unit and _shrinks(values):
-                return (_finding("available memory of the host", values, f" {unit}", "shrinks"),)
+        for memory, values in self._values.items():
+            if memory.what != "available" and (_grows(values) or (memory.what == "named" and _rises(values))):
+                return (_finding("memory in use", values, memory.unit, "grows"),)
+        for memory, values in self._values.items():
+            if memory.what == "available" and _shrinks(values):
+                return (_finding("available memory of the host", values, memory.unit, "shrinks"),)
         return ()
 
 
@@ -124,7 +129,7 @@ def _in_each_quarter(values: Sequence[float]) -> bool:
 
 
 def _finding(what: str, values: Sequence[float], unit: str, verb: str) -> Finding:
-    first, last = (f"{units.metric(value)}{unit}" for value in (values[0], values[-1]))
+    first, last = (f"{units.metric(value)} {unit}".rstrip() for value in (values[0], values[-1]))
     reports = f"{units.count(len(values))} reports"
     return Finding(
         id="H06",
