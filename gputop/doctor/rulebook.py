@@ -12,6 +12,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from gputop.doctor import textbook
@@ -58,7 +59,7 @@ from gputop.doctor.logs.numbers.stands_still import SPAN_S
 from gputop.doctor.logs.numbers.stated import LINES_MIN as STATED_MIN
 from gputop.doctor.logs.numbers.step_parts import SHARES
 from gputop.doctor.rules import BY_ID, HIDES, IDS, RULES
-from gputop.doctor.rules.support.rule import EVERYTHING, Rule, needs_tracking
+from gputop.doctor.rules.support.rule import EVERYTHING, Case, Rule, needs_tracking
 
 WIDTH = 80
 """Characters of a line: these pages are read in a terminal of the usual width."""
@@ -264,8 +265,13 @@ def explanation(rule: Rule) -> str:
     for name, text in _paragraphs(rule):
         if isinstance(text, str):
             blocks.append(f"{name}\n{_filled(text, WIDTH, '  ', '  ')}")
-        else:
-            blocks.append("\n".join([name, *(_filled(part, WIDTH, "  - ", "    ") for part in text)]))
+            continue
+        lines = [name]
+        for case in text:
+            lines += [_filled(f"{case.name}:", WIDTH, "  ", "  ")] if case.name else []
+            indent = "    " if case.name else "  "
+            lines += [_filled(condition, WIDTH, f"{indent}- ", f"{indent}  ") for condition in case.conditions]
+        blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
 
 
@@ -289,9 +295,12 @@ def markdown() -> str:
         for name, text in _paragraphs(rule):
             if isinstance(text, str):
                 items.append(_filled(f"**{name}{'' if name == _WHEN else '.'}** {text}", _PAGE_WIDTH, "- ", "  "))
-            else:
-                items.append(f"- **{name}**")
-                items += [_filled(part, _PAGE_WIDTH, "  - ", "    ") for part in text]
+                continue
+            items.append(f"- **{name}**")
+            for case in text:
+                items += [_filled(f"{case.name}:", _PAGE_WIDTH, "  - ", "    ")] if case.name else []
+                indent = "    " if case.name else "  "
+                items += [_filled(condition, _PAGE_WIDTH, f"{indent}- ", f"{indent}  ") for condition in case.conditions]
         parts.append("\n".join(items) + "\n")
     return "\n".join([*parts, textbook.markdown()])
 
@@ -318,13 +327,12 @@ def _either(names: Sequence[str]) -> str:
     return " or ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
 
 
-def _paragraphs(rule: Rule) -> Iterable[tuple[str, str | tuple[str, ...]]]:
-    """Yield each paragraph's name and its text, or the items of a list."""
+def _paragraphs(rule: Rule) -> Iterable[tuple[str, str | tuple[Case, ...]]]:
+    """Yield each paragraph's name and its text, or the cases that it lists."""
     yield "Why it happens", rule.mechanism
     yield "How it shows", rule.signature
-    estimated = " These limits are estimates." if rule.estimated else ""
-    *others, last = rule.conditions
-    yield _WHEN, (*(f"{part};" for part in others), f"{last}.{estimated}") if others else f"{last}.{estimated}"
+    cases = _punctuated(rule)
+    yield _WHEN, cases if len(rule.conditions) > 1 else cases[0].conditions[0]
     yield "Looks like", rule.look_alike
     yield "Fix", rule.fix
     yield "Needs", f"{_needs(rule)}."
@@ -338,6 +346,18 @@ def _paragraphs(rule: Rule) -> Iterable[tuple[str, str | tuple[str, ...]]]:
     everything = [item.id for item in RULES if item.hides == EVERYTHING and rule.id in HIDES[item.id]]
     if hidden_by or everything:
         yield "Hidden by", f"{', '.join([*everything, *hidden_by])}."
+
+
+def _punctuated(rule: Rule) -> tuple[Case, ...]:
+    """Return the rule's cases with the marks that end each condition."""
+    cases = [
+        replace(case, conditions=(*(f"{part};" for part in case.conditions[:-1]), f"{case.conditions[-1]}."))
+        for case in rule.cases
+    ]
+    if rule.estimated:
+        *others, last = cases[-1].conditions
+        cases[-1] = replace(cases[-1], conditions=(*others, f"{last} These limits are estimates."))
+    return tuple(cases)
 
 
 def _needs(rule: Rule) -> str:

@@ -24,6 +24,7 @@ FOLDER = Path(rules.__file__).parent
 MODULES = sorted(path for path in FOLDER.rglob("*.py") if path.parent != FOLDER)
 SENTENCES = ("mechanism", "signature", "look_alike", "fix")
 JUDGES = re.compile(r"([A-I]\d\d|LOG): ")
+UNSORTED_MOST, IN_A_CASE_MOST = 8, 9
 
 
 def imported(path: Path) -> object:
@@ -66,6 +67,12 @@ def test_a_rule_explains_itself(rule: Rule) -> None:
         assert not condition.endswith((".", ";")), condition
         assert "  " not in condition, condition
         assert len(condition.split()) <= 60, f"split it into several conditions: {condition}"
+    assert len(rule.conditions) <= UNSORTED_MOST or len(rule.cases) > 1, "nobody reads so long a list: sort it by cases"
+    for case in rule.cases:
+        assert case.conditions, case.name
+        assert len(case.conditions) <= IN_A_CASE_MOST, case.name
+        assert not case.name.endswith((".", ":"))
+        assert bool(case.name) == (len(rule.cases) > 1)
     assert rule.needs
     assert "catalogue" not in repr(rule)
     assert list(rule.severities) == [level for level in SEVERITIES if level in rule.severities] != []

@@ -94,7 +94,7 @@ from gputop.doctor.rules.learning.evaluating.scored import (
 )
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.only_loss import STRETCHES_MIN, only_loss
-from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion, case
 
 FELL = 0.7
 """The training loss has fallen to this share of its initial value, so the trained weights have changed (our choice)."""
@@ -264,54 +264,70 @@ J05 = Rule(
     ),
     every_s=RARELY_S,
     threshold=(
-        f"the training loss has fallen to {FELL:.0%} of its initial value, and a loss or an error of an evaluation is equal "
-        f"to the last of {DIGITS_MIN} or more digits for {TIMES_MIN} times (likely)",
-        f"an accuracy or another score, or fewer digits, for {SCORES_MIN} times (possible)",
-        "0, 1 and 100 do not count, nor what is called the best or a target",
-        f"or {NOTHING_TIMES_MIN} evaluations have a score of {NOTHING:g} at most, and the training loss has fallen to "
-        f"{HALVED:.0%} (possible); of mean average precisions {NO_OBJECTS_TIMES}, and the sum of all parts of the loss counts",
-        f"or the loss of {FAR_TIMES_MIN} evaluations was always {FAR:.0f} times the highest training loss, and its second half "
-        f"is {STAYS:.0%} of the first or more, or {JUMPS_MIN} of them are {JUMPS:g} times the one before (possible)",
-        f"or each of its errors is at least {MUCH_WORSE:.0f} times its counterpart in the training, and one of these factors "
-        f"is {FACTOR:g} times another (possible)",
-        f"or the training loss has fallen to {LEARNED:.0%}, and the loss of {FAR_TIMES_MIN} evaluations neither fell by "
-        f"{1 - HARDLY_LESS:.0%} nor was below the training loss of the untrained model, while each score stayed below "
-        f"{BY_CHANCE:g} times that of guessing, and {GUESS_MAX:g}; without a score, the loss must be {ALONE:g} times that "
-        "training loss from the second evaluation on (possible)",
-        f"the loss of the untrained model is the highest training loss, or the first one if it rose by less than "
-        f"{RISES_MAX - 1:.0%} before it fell",
-        f"{FEW_TIMES_MIN} evaluations are enough beside a score, and may fall, if each loss is {MUCH_WORSE:.0f} times that "
-        "training loss",
-        f"or such an accuracy, with no loss of the evaluation and {CLASSES_MIN} or more classes (possible)",
-        f"or, without one, the training's score has come to {REST:.0%} of what it lacked at first, and that of "
-        f"{FAR_TIMES_MIN} evaluations stays below {BELOW:.0%} of the training's first, or below {FROM_CHANCE:g} times it "
-        f"if the training's has risen {TIMES_CHANCE:g}-fold; an AUC stays below {GUESS_MAX:g} (possible)",
-        f"or the training loss has fallen to {FITTED:.0%}, and in {SINCE_MIN} evaluations since its lowest, the "
-        f"evaluation's has risen to {RISEN:g} times that, and each score has fallen by {1 - FALLEN:.0%} (possible, info)",
-        f"losses below 0 have fallen and risen by {FITTED_BY:.0%} of what they were",
-        f"or so in {SINCE_IF_MUCH} evaluations, if each is worse than the one before, and the newest {RISEN_MUCH:g} times the "
-        f"lowest ({RISEN_WITH_SCORES:g} times if scores fell); or {SINCE_MIN} since the first, which was "
-        f"the lowest, have come to {RISEN_FROM_FIRST:g} times that, and "
-        f"{RISING_SHARE:.0%} of them are worse than the one before",
-        f"of {EPOCHS_MIN} to {STRETCHES_MIN - 1} epochs: if the training loss fell in each, to {TRAINED:.0%}, and the "
-        f"evaluation's rose in the newest {RISES_MIN} or more to {GROWN:g} times its lowest; to {GROWN_WITH_SCORES:g} times, "
-        f"or in {RISES_LEAST} to {GROWN_SOON:g} times, if each score is below {SCORE_FALLEN:.0%} of its best, and falls or is "
-        "below its first (possible, info)",
-        f"or {RISING_TIMES} evaluations, one for each training loss of the same name, rise each time, all at {ABOVE:g} times "
-        f"it or more, to {TRIPLED:g} times the first, and no score has risen (possible)",
-        f"or {LOG_LOSSES} log losses do not fall, above that of a coin and {FAR:g} times the training's (possible)",
-        f"or an area under the curve was {LEARNED_AREA:g} or more in {BEFORE_MIN} or more evaluations, and is {AREA_OF_COIN:g} "
-        "or less in the newest, and no score of that is as good as before (possible)",
-        f"or such losses rise and fall {SWING:g}-fold {SWINGS_MIN} times each, and end above the first training loss, which "
-        f"has fallen to {SWINGS_AT:.0%}, with each score at its lowest, within {AT_LOWEST - 1:.0%} (possible)",
-        f"or {EVALUATIONS_MIN} evaluations after {SINCE_EPOCH} epochs or more, or one after {LATE_EPOCH}, find nothing: every "
-        "such score is 0 (possible)",
-        f"or the evaluation's accuracy has fallen {FALLS_MIN} times in a row, to {LOST:.0%} of its best or less, and the "
-        f"training's is within {1 - STILL:.0%} of its best (possible)",
-        f"or the training's accuracy is {BY_HEART:g} or more in {EVALUATIONS_MIN} newest reports and was {STEADY:g} in half of "
-        f"them, and the evaluation's lower by {BEHIND:g}, in as many or after {LATE_EPOCH} epochs (possible, info)",
-        f"or there is no score, the first of {NEVER_MIN} evaluations was the lowest, and they are {APART:g} times the "
-        "training's of the same name (possible, info)",
+        case(
+            "An evaluation gives the same value each time",
+            f"the training loss has fallen to {FELL:.0%} of its initial value, and a loss or an error of an evaluation is "
+            f"equal to the last of {DIGITS_MIN} or more digits for {TIMES_MIN} times (likely)",
+            f"an accuracy or another score, or fewer digits, for {SCORES_MIN} times (possible)",
+            "0, 1 and 100 do not count, nor what is called the best or a target",
+        ),
+        case(
+            "An evaluation finds nothing",
+            f"{NOTHING_TIMES_MIN} evaluations have a score of {NOTHING:g} at most, and the training loss has fallen to "
+            f"{HALVED:.0%} (possible); of mean average precisions {NO_OBJECTS_TIMES}, and the sum of all parts of the loss "
+            "counts",
+            f"{EVALUATIONS_MIN} evaluations after {SINCE_EPOCH} epochs or more, or one after {LATE_EPOCH}, find nothing: "
+            "every such score is 0 (possible)",
+        ),
+        case(
+            "The evaluation's loss stays far above the training's",
+            f"the loss of {FAR_TIMES_MIN} evaluations was always {FAR:.0f} times the highest training loss, and its second "
+            f"half is {STAYS:.0%} of the first or more, or {JUMPS_MIN} of them are {JUMPS:g} times the one before (possible)",
+            f"each of its errors is at least {MUCH_WORSE:.0f} times its counterpart in the training, and one of these factors "
+            f"is {FACTOR:g} times another (possible)",
+            f"{RISING_TIMES} evaluations, one for each training loss of the same name, rise each time, all at {ABOVE:g} times "
+            f"it or more, to {TRIPLED:g} times the first, and no score has risen (possible)",
+            f"there is no score, the first of {NEVER_MIN} evaluations was the lowest, and they are {APART:g} times the "
+            "training's of the same name (possible, info)",
+        ),
+        case(
+            "The evaluation stays that of an untrained model",
+            f"the training loss has fallen to {LEARNED:.0%}, and the loss of {FAR_TIMES_MIN} evaluations neither fell by "
+            f"{1 - HARDLY_LESS:.0%} nor was below the training loss of the untrained model, while each score stayed below "
+            f"{BY_CHANCE:g} times that of guessing, and {GUESS_MAX:g}; without a score, the loss must be {ALONE:g} times that "
+            "training loss from the second evaluation on (possible)",
+            "the loss of the untrained model is the highest training loss, or the first one if it rose by less than "
+            f"{RISES_MAX - 1:.0%} before it fell",
+            f"{FEW_TIMES_MIN} evaluations are enough beside a score, and may fall, if each loss is {MUCH_WORSE:.0f} times "
+            "that training loss",
+            f"such a score, with no loss of the evaluation and {CLASSES_MIN} or more classes (possible)",
+            f"without one, the training's score has come to {REST:.0%} of what it lacked at first, and that of "
+            f"{FAR_TIMES_MIN} evaluations stays below {BELOW:.0%} of the training's first, or below {FROM_CHANCE:g} times it "
+            f"if the training's has risen {TIMES_CHANCE:g}-fold; an AUC stays below {GUESS_MAX:g} (possible)",
+            f"{LOG_LOSSES} log losses do not fall, above that of a coin and {FAR:g} times the training's (possible)",
+        ),
+        case(
+            "The evaluation gets worse while the training goes on",
+            f"the training loss has fallen to {FITTED:.0%}, and in {SINCE_MIN} evaluations since its lowest, the evaluation's "
+            f"has risen to {RISEN:g} times that, and each score has fallen by {1 - FALLEN:.0%} (possible, info)",
+            f"losses below 0 have fallen and risen by {FITTED_BY:.0%} of what they were",
+            f"the same in {SINCE_IF_MUCH} evaluations, if each is worse than the one before, and the newest {RISEN_MUCH:g} "
+            f"times the lowest ({RISEN_WITH_SCORES:g} times if scores fell); or {SINCE_MIN} since the first, which was the "
+            f"lowest, have come to {RISEN_FROM_FIRST:g} times that, and {RISING_SHARE:.0%} of them are worse than the "
+            "one before",
+            f"of {EPOCHS_MIN} to {STRETCHES_MIN - 1} epochs: if the training loss fell in each, to {TRAINED:.0%}, and the "
+            f"evaluation's rose in the newest {RISES_MIN} or more to {GROWN:g} times its lowest; to {GROWN_WITH_SCORES:g} "
+            f"times, or in {RISES_LEAST} to {GROWN_SOON:g} times, if each score is below {SCORE_FALLEN:.0%} of its best, and "
+            "falls or is below its first (possible, info)",
+            f"such losses rise and fall {SWING:g}-fold {SWINGS_MIN} times each, and end above the first training loss, which "
+            f"has fallen to {SWINGS_AT:.0%}, with each score at its lowest, within {AT_LOWEST - 1:.0%} (possible)",
+            f"an area under the curve was {LEARNED_AREA:g} or more in {BEFORE_MIN} or more evaluations, and is "
+            f"{AREA_OF_COIN:g} or less in the newest, and no score of that is as good as before (possible)",
+            f"the evaluation's accuracy has fallen {FALLS_MIN} times in a row, to {LOST:.0%} of its best or less, and the "
+            f"training's is within {1 - STILL:.0%} of its best (possible)",
+            f"the training's accuracy is {BY_HEART:g} or more in {EVALUATIONS_MIN} newest reports and was {STEADY:g} in half "
+            f"of them, and the evaluation's lower by {BEHIND:g}, in as many or after {LATE_EPOCH} epochs (possible, info)",
+        ),
     ),
     estimated=True,
     mechanism=(

@@ -37,7 +37,7 @@ from gputop.doctor.rules.learning.leaping import EPOCHS_BEFORE, EPOCHS_SINCE, FR
 from gputop.doctor.rules.learning.leaping import TIMES as LEAPS
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.only_loss import STRETCHES_MIN, only_loss
-from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion, case
 from gputop.history.points import PointSeries
 from gputop.levels import Stretch
 from gputop.losses import may_rise
@@ -180,40 +180,58 @@ J02 = Rule(
     needs=("journal: loss since the run began, else its files or output",),
     every_s=RARELY_S,
     threshold=(
-        f"the median of the newest {NEWEST} losses (of fewer than {FEW}, of the newest {RISES_MIN}, if those only rise) is "
-        f"{GROWN_FROM_BEST:g} times the lowest average ({GROWN_STEADILY:g} if {STEADY_RISES} only rise) and {EXPLODED:g} times "
-        f"the first, or {GROWN_FROM_START:g} times the first after the run had learned; of the mean of the first {BEGIN}, "
-        "if that is higher",
-        f"this is likely, unless the model is called without gradients between {ACTS_SHARE:.0%} of the steps, as in "
-        "reinforcement learning, the run logs the growing weight of a term, its steps restart in each round, or the loss "
-        f"has fallen steadily to {FALLS_AGAIN:.0%} of its peak",
-        "nor is it likely if a module like the model that is not trained (a teacher, a target network) is called in most "
-        "steps, or the loss is called contrastive",
-        "nor is it likely if the run states a level, a stage or a task that has risen, and the loss grows where one begins; or "
-        f"if the loss has jumped {JUMPS_MIN} times, to {JUMP:g} times what it was, and fallen to {FALLS:.0%} in between",
-        f"nor if {BACK_SHARE:.0%} of the newest {NEWEST} losses are at most {BACK_TO:g} times the lowest average, or the "
-        f"averages have come back to that {RETURNS_MIN} times; or if there is one for each epoch, none since the lowest is "
-        f"{CREEPS:g} times the one before, and the newest at most {CREEPS_TO:g} times it",
-        f"that median is {BACK_AT_START:g} times the first (possible)",
-        f"or of {RISEN_AMONG} parts of {RISING_MIN} or more losses, each of the {RISING_PARTS} or more since the lowest is "
-        f"higher than the one before, and the last {RISEN:g} times it, or {STAYS_UP:g} times and none falls (possible)",
-        f"or, however few times the lowest it is, that median is the first or higher, and none of the newest losses is below "
-        f"{BACK_AT_START:g} times the first, though the loss had been below {LEARNED:.0%} of it",
-        f"or that median is {WORSE:g} times the first, and none of the newest losses is below the first, though the loss had "
-        f"been below {LEARNED_SOME:.0%} of it (possible)",
-        f"or, in shorter logs, the loss of {STEPS_MIN} steps or more up to the newest is {LEAPS:,.0f} times everything before, "
-        f"which came to {FROM:g} or more, and {TO:,.0f} or more; or that of {EPOCHS_SINCE} or more epochs {GROWN:g} times that "
-        f"of at least {EPOCHS_BEFORE} before, and the last is {STAYS:.0%} of the highest (possible)",
-        "only for a run with a single loss, or the sum of its losses, that is always positive and is not called an objective",
-        f"or, of at most {REPORTS_MAX} losses, the newest {REPORTS_MIN} or more are {JUMPED:g} times the first, since one that "
-        f"is {JUMPS_TO:g} times the one before; or the newest is {BOTH:g} times the first, and that of the evaluation, too; or "
-        f"{HUGE_MIN} or more are above {HUGE:,.0f} with gradient norms above {HUGE_NORM:,.0f}, and do not fall (possible)",
-        f"or, with one loss for each epoch, none of {WORSE_MIN} or more is below {NEVER_BELOW:g} times the first, and those of "
-        f"the second half are {WORSE_NOW:g} times it on average; or, from the start on, none of {STEPS_WORSE_MIN} or more "
-        f"means is below {STEPS_WORSE:g} times the first (possible)",
-        f"or the newest printed value of a loss is {BLOWN_UP:.0e} times the first or 1, and {BEYOND:.0e} or more, or "
-        f"{BEYOND_ALL:.0e} or more (likely, or possible)",
-        f"or the newest quarter of {EXPLODING_MIN} or more values of any loss is {EXPLODES:,.0f} times the first (likely)",
+        case(
+            "The loss grows",
+            f"the median of the newest {NEWEST} losses (of fewer than {FEW}, of the newest {RISES_MIN}, if those only rise) "
+            f"is {GROWN_FROM_BEST:g} times the lowest average ({GROWN_STEADILY:g} if {STEADY_RISES} only rise) and "
+            f"{EXPLODED:g} times the first, or {GROWN_FROM_START:g} times the first after the run had learned; of the mean of "
+            f"the first {BEGIN}, if that is higher",
+            "however few times the lowest it is, that median is the first or higher, and none of the newest losses is below "
+            f"{BACK_AT_START:g} times the first, though the loss had been below {LEARNED:.0%} of it",
+            f"this is likely, unless the model is called without gradients between {ACTS_SHARE:.0%} of the steps, as in "
+            "reinforcement learning, the run logs the growing weight of a term, its steps restart in each round, or the loss "
+            f"has fallen steadily to {FALLS_AGAIN:.0%} of its peak",
+            "nor is it likely if a module like the model that is not trained (a teacher, a target network) is called in most "
+            "steps, or the loss is called contrastive",
+            "nor is it likely if the run states a level, a stage or a task that has risen, and the loss grows where one "
+            f"begins; or if the loss has jumped {JUMPS_MIN} times, to {JUMP:g} times what it was, and fallen to {FALLS:.0%} "
+            "in between",
+            f"nor if {BACK_SHARE:.0%} of the newest {NEWEST} losses are at most {BACK_TO:g} times the lowest average, or the "
+            f"averages have come back to that {RETURNS_MIN} times; or if there is one for each epoch, none since the lowest "
+            f"is {CREEPS:g} times the one before, and the newest at most {CREEPS_TO:g} times it",
+        ),
+        case(
+            "The loss may be growing",
+            f"that median is {BACK_AT_START:g} times the first (possible)",
+            f"that median is {WORSE:g} times the first, and none of the newest losses is below the first, though the loss had "
+            f"been below {LEARNED_SOME:.0%} of it (possible)",
+            f"of {RISEN_AMONG} parts of {RISING_MIN} or more losses, each of the {RISING_PARTS} or more since the lowest is "
+            f"higher than the one before, and the last {RISEN:g} times it, or {STAYS_UP:g} times and none falls (possible)",
+            f"with one loss for each epoch, none of {WORSE_MIN} or more is below {NEVER_BELOW:g} times the first, and those "
+            f"of the second half are {WORSE_NOW:g} times it on average; or, from the start on, none of {STEPS_WORSE_MIN} or "
+            f"more means is below {STEPS_WORSE:g} times the first (possible)",
+        ),
+        case(
+            "The loss grows in a few reports",
+            f"of at most {REPORTS_MAX} losses, the newest {REPORTS_MIN} or more are {JUMPED:g} times the first, since one "
+            f"that is {JUMPS_TO:g} times the one before; or the newest is {BOTH:g} times the first, and that of the "
+            f"evaluation, too; or {HUGE_MIN} or more are above {HUGE:,.0f} with gradient norms above {HUGE_NORM:,.0f}, and do "
+            "not fall (possible)",
+            f"in shorter logs, the loss of {STEPS_MIN} steps or more up to the newest is {LEAPS:,.0f} times everything "
+            f"before, which came to {FROM:g} or more, and {TO:,.0f} or more; or that of {EPOCHS_SINCE} or more epochs "
+            f"{GROWN:g} times that of at least {EPOCHS_BEFORE} before, and the last is {STAYS:.0%} of the highest (possible)",
+        ),
+        case(
+            "The loss explodes",
+            f"the newest printed value of a loss is {BLOWN_UP:.0e} times the first or 1, and {BEYOND:.0e} or more, or "
+            f"{BEYOND_ALL:.0e} or more (likely, or possible)",
+            f"the newest quarter of {EXPLODING_MIN} or more values of any loss is {EXPLODES:,.0f} times the first (likely)",
+        ),
+        case(
+            "Which losses count",
+            "only for a run with a single loss, or the sum of its losses, that is always positive and is not called an "
+            "objective",
+        ),
     ),
     estimated=True,
     mechanism="A step that is too large makes the next gradients larger, and the next steps larger still. Or gradients "

@@ -63,7 +63,7 @@ from gputop.doctor.rules.learning.weights_stay import (
 )
 from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.only_loss import STRETCHES_MIN, only_loss
-from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion, case
 from gputop.history.points import PointSeries
 from gputop.levels import Stretch
 from gputop.snapshot import AUTOMATIC_PREFIX, Rank, own_or_automatic
@@ -154,46 +154,69 @@ J03 = Rule(
     ),
     every_s=RARELY_S,
     threshold=(
-        f"every learning rate is below {VANISHED_RATE:g} for {ZERO_RATE_STEPS} steps (certain), or {ZERO_RATE_PRINTS} "
-        f"that Transformers' Trainer prints, while the loss stays within {BAND:.0%} (possible)",
-        f"{NORMS_MIN} norms of the gradients, all there are, are exactly 0, and each loss is 0 or NaN (likely)",
-        f"{SAME_VALUES} losses are equal to the last digit (likely); 0 does not count if the loss was below {CONVERGED:.0%} of "
-        "its initial value before",
-        f"printed values may be rounded: then both are only possible (and {REDRAWN_TIMES} times as many losses as were ever "
-        "equal before)",
-        f"{ZEROS_MIN} sums of Detectron2's losses, all there are, are 0, without a part, at a rate above 0 (possible)",
-        f"after {VARIED_MIN} other values or more, {GUESSES_MIN} printed losses are the logarithm of 2 to 12, 100, 200 or "
-        "1,000 in each of 4 or more decimals (possible)",
-        f"the scores of the training and of the evaluation, below {SAME_MAX:g}, are the same in {SAME_MIN} epochs, while the "
-        f"evaluation's loss moves and the training's falls by less than {MOVED:.0%} (possible)",
-        f"the loss is within {BAND:.0%} of its initial value after {STEPS_MIN} steps, and {PROBES_MIN} samples of the weights, "
-        f"one every 10 steps, are equal to the last bit, or weights in 16 bits differ in {COARSE_SHARE:.0%} of the values or "
-        "fewer (likely; with several optimizers, or weights on a GPU, possible)",
-        f"{ALIKE_MIN} evaluations or more give the same loss or error, to the last of {DIGITS_MIN} or more digits, and the "
-        f"training loss is within {BAND:.0%} of its initial value (likely); or the same score, {SCORES_MIN} times (possible)",
-        f"over {EPOCHS_MIN} epochs or more ({EPOCHS_LEAST} for up to {FEW_CLASSES} classes), the loss stays at L, from the "
-        f"first on, and the accuracy is e^-L, which is that of a guess, within a factor of e^{CHANCE_WITHIN:g}, or "
-        f"e^{EXACTLY:g} (possible)",
-        f"so in {LOSSES_MIN} reports of the loss, with that accuracy in {EVALUATIONS_MIN} evaluations or more, for up to "
-        f"{FEW_CLASSES} classes, or {EVALUATIONS} for up to {CLASSES_SEEN} (possible)",
-        f"{WRONG_TIMES} or more evaluations find an error rate of {WRONG:.0%} or more, and the loss has been the same since "
-        "the first quarter of its reports (possible)",
-        f"after {CHANCE_STEPS} steps ({CHANCE_STEPS * 100:,} for 1,000 classes) or {EPOCHS_MIN} epochs, the mean loss of the "
-        f"second half is that of a guess among up to 12, 100, 200 or 1,000 classes, within {ABOVE:.0%} or its own error, as "
-        f"soon after the start; it began within {BEGAN_WITHIN:.0%} of it (possible; info unless within {BEGAN_AT:.0%})",
-        f"after {FLAT_STEPS} steps, the loss's second half is lower by {FLAT_SHARE:.0%} or its noise at most, and no eighth "
-        f"left a band of {FLAT_BAND:.0%} around their mean (possible)",
-        f"neither {FLAT_VALUES} reports of the loss nor those of an evaluation's left a band of {FLAT_SHARE:.0%}, or "
-        f"{FEW_VALUES} of {NARROW:.1%}; or {FEW_EVALUATIONS} evaluations did not leave the latter, nor {LOSSES_MIN} reports of "
-        f"the loss the former after their first fifth, which began within {FLAT_BAND:.0%} of it (possible)",
-        f"every accuracy of the training, of two or more, is exactly 0 in {WRONG_MIN} newest reports, and was above before "
-        "(possible)",
-        f"{ZERO_NORMS} or more norms of the gradients, all there are, are 0, and the loss stays; or, printed once an epoch, "
-        f"the loss and each score are equal in {EQUAL_MIN} epochs (possible)",
-        f"in each of the first {KEPT_STEPS} steps, the backward pass found the gradients of the step before (possible)",
-        "untracked, variables hold only optimizers with a rate of 0, or that keep nothing about any tensor, "
-        f"{UNTOUCHED_EPOCHS} epochs later or beside a loss that stays, or with tensors of none of the models, one of which has "
-        "as many (likely or possible); not if the loss has moved",
+        case(
+            "The learning rate or the gradients are 0",
+            f"every learning rate is below {VANISHED_RATE:g} for {ZERO_RATE_STEPS} steps (certain), or {ZERO_RATE_PRINTS} "
+            f"that Transformers' Trainer prints, while the loss stays within {BAND:.0%} (possible)",
+            f"{NORMS_MIN} norms of the gradients, all there are, are exactly 0, and each loss is 0 or NaN (likely)",
+            f"{ZERO_NORMS} or more norms of the gradients, all there are, are 0, and the loss stays; or, printed once an "
+            f"epoch, the loss and each score are equal in {EQUAL_MIN} epochs (possible)",
+        ),
+        case(
+            "Losses are equal",
+            f"{SAME_VALUES} losses are equal to the last digit (likely); 0 does not count if the loss was below "
+            f"{CONVERGED:.0%} of its initial value before",
+            f"printed values may be rounded: then both are only possible (and {REDRAWN_TIMES} times as many losses as were "
+            "ever equal before)",
+            f"{ZEROS_MIN} sums of Detectron2's losses, all there are, are 0, without a part, at a rate above 0 (possible)",
+        ),
+        case(
+            "The weights or the evaluations stay the same",
+            f"the loss is within {BAND:.0%} of its initial value after {STEPS_MIN} steps, and {PROBES_MIN} samples of the "
+            f"weights, one every 10 steps, are equal to the last bit, or weights in 16 bits differ in {COARSE_SHARE:.0%} of "
+            "the values or fewer (likely; with several optimizers, or weights on a GPU, possible)",
+            f"{ALIKE_MIN} evaluations or more give the same loss or error, to the last of {DIGITS_MIN} or more digits, and "
+            f"the training loss is within {BAND:.0%} of its initial value (likely); or the same score, {SCORES_MIN} times "
+            "(possible)",
+            f"the scores of the training and of the evaluation, below {SAME_MAX:g}, are the same in {SAME_MIN} epochs, while "
+            f"the evaluation's loss moves and the training's falls by less than {MOVED:.0%} (possible)",
+        ),
+        case(
+            "The loss or the score is that of a guess",
+            f"after {VARIED_MIN} other values or more, {GUESSES_MIN} printed losses are the logarithm of 2 to 12, 100, 200 or "
+            "1,000 in each of 4 or more decimals (possible)",
+            f"over {EPOCHS_MIN} epochs or more ({EPOCHS_LEAST} for up to {FEW_CLASSES} classes), the loss stays at L, from "
+            f"the first on, and the accuracy is e^-L, which is that of a guess, within a factor of e^{CHANCE_WITHIN:g}, or "
+            f"e^{EXACTLY:g} (possible)",
+            f"the same in {LOSSES_MIN} reports of the loss, with that accuracy in {EVALUATIONS_MIN} evaluations or more, for "
+            f"up to {FEW_CLASSES} classes, or {EVALUATIONS} for up to {CLASSES_SEEN} (possible)",
+            f"after {CHANCE_STEPS} steps ({CHANCE_STEPS * 100:,} for 1,000 classes) or {EPOCHS_MIN} epochs, the mean loss of "
+            f"the second half is that of a guess among up to 12, 100, 200 or 1,000 classes, within {ABOVE:.0%} or its own "
+            f"error, as soon after the start; it began within {BEGAN_WITHIN:.0%} of it (possible; info unless within "
+            f"{BEGAN_AT:.0%})",
+        ),
+        case(
+            "The loss stays",
+            f"after {FLAT_STEPS} steps, the loss's second half is lower by {FLAT_SHARE:.0%} or its noise at most, and no "
+            f"eighth left a band of {FLAT_BAND:.0%} around their mean (possible)",
+            f"neither {FLAT_VALUES} reports of the loss nor those of an evaluation's left a band of {FLAT_SHARE:.0%}, or "
+            f"{FEW_VALUES} of {NARROW:.1%}; or {FEW_EVALUATIONS} evaluations did not leave the latter, nor {LOSSES_MIN} "
+            f"reports of the loss the former after their first fifth, which began within {FLAT_BAND:.0%} of it (possible)",
+        ),
+        case(
+            "Every answer is wrong",
+            f"{WRONG_TIMES} or more evaluations find an error rate of {WRONG:.0%} or more, and the loss has been the same "
+            "since the first quarter of its reports (possible)",
+            f"every accuracy of the training, of two or more, is exactly 0 in {WRONG_MIN} newest reports, and was above "
+            "before (possible)",
+        ),
+        case(
+            "No step changes the model",
+            f"in each of the first {KEPT_STEPS} steps, the backward pass found the gradients of the step before (possible)",
+            "untracked, variables hold only optimizers with a rate of 0, or that keep nothing about any tensor, "
+            f"{UNTOUCHED_EPOCHS} epochs later or beside a loss that stays, or with tensors of none of the models, one of "
+            "which has as many (likely or possible); not if the loss has moved",
+        ),
     ),
     estimated=True,
     mechanism=(

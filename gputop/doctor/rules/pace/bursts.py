@@ -31,7 +31,7 @@ GPU_MOST_PERCENT = 30.0
 """Small kernels that follow each other without a pause keep a GPU busier than this (our choice)."""
 ALONE_HOLD_S = 5.0
 ALONE_TEXT = (
-    f"from outside, for {ALONE_SPAN_S:.0f} s: GPUs below {GPU_MOST_PERCENT:.0f}%, no loader workers, a main thread at "
+    f"for {ALONE_SPAN_S:.0f} s: GPUs below {GPU_MOST_PERCENT:.0f}%, no loader workers, a main thread at "
     f"{MAIN_BUSY_PERCENT:.0f}% of a core, and backward threads that run, at {BACKWARD_SHARE:.0%} or less (possible)"
 )
 

@@ -35,7 +35,7 @@ from gputop.doctor.rules.pace.slowing import slows_down
 from gputop.doctor.rules.pace.steady_files import COPIED, READ_MIN_BYTES, READ_PER_CPU_S, reads_all_the_time
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.first_pass import KNOWN_S, Keeping, keeps_what_it_reads
-from gputop.doctor.rules.support.rule import RARELY_S, SELDOM_S, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.rule import RARELY_S, SELDOM_S, Judgement, Rule, Suspicion, case
 from gputop.doctor.rules.support.shared import cores_per_rank, only_updates, utilization
 from gputop.units import bytes_text
 
@@ -279,26 +279,36 @@ D01 = Rule(
     window_s=3.0,
     every_s=SELDOM_S,
     threshold=(
-        f"waiting for data takes {WARN_SHARE:.0%} of the time (severe: {SEVERE_SHARE:.0%}), by sums over {STEPS_MIN} or more "
-        f"steps, or {FEW_STEPS} that take {FEW_SPAN_S:.0f} s, on the median rank",
-        f"in the first pass over the data this is only possible if the process has lately grown in memory, reading by reading, "
-        f"for {KNOWN_S - 5:.0f} s: it may keep what it reads. Once there are {STEPS_MIN} later steps, that pass does not count",
-        f"by times that the run logs itself: {OWN_SHARE:.0%} (likely), also without the first of the run and of each epoch",
-        f"{OWN_WORK_SHARE:.0%} of each step passes outside all phases, with GPUs below {BUSY_PERCENT:.0f}%; or "
-        f"{KNOWN_WORK_SHARE:.0%}, and stacks show the main thread in a function that prepares data or measures, by its name, "
-        f"in {SHARE_MIN:.0%} of all looks (possible); where it is mostly seen is named; "
-        "not if that takes longer and longer (E10), or ranks exchange gradients there (E06)",
-        "from outside: bursts of work, and a loader that is busy (likely), or main threads that wait in "
-        f"{WAITS_SHARE:.0%} of all samples, though steps advance (possible)",
-        f"from outside, by the stacks of the main threads: they prepare data or wait for it in {DATA_SHARE:.0%} of all looks "
-        f"(likely), and begin {TIMES_MIN} times in {STACKS_SPAN_S:.0f} s, or {TIMES_LONG_MIN} times in up to "
-        f"{LONG_SPANS_S[-1]:.0f} s; or they are in a function that computes nothing in {BUSY_SHARE:.0%} (possible)",
-        f"or a single main thread does that in {PRINTED_SHARE:.0%} of all looks, and prints or writes {PRINTS_MIN} losses in "
-        f"{PRINTED_SPAN_S:.0f} s (likely)",
-        f"from outside: without loader workers, the training process reads {bytes_text(int(READ_MIN_BYTES))}/s for "
-        f"{READS_SPAN_S:.0f} s, and {bytes_text(int(READ_PER_CPU_S))} for each second of its main thread's CPU time, and "
-        f"writes at most {COPIED:.0%} as much (possible)",
-        ALONE_TEXT,
+        case(
+            "A tracked run waits for data",
+            f"waiting for data takes {WARN_SHARE:.0%} of the time (severe: {SEVERE_SHARE:.0%}), by sums over {STEPS_MIN} or "
+            f"more steps, or {FEW_STEPS} that take {FEW_SPAN_S:.0f} s, on the median rank",
+            "in the first pass over the data this is only possible if the process has lately grown in memory, reading by "
+            f"reading, for {KNOWN_S - 5:.0f} s: it may keep what it reads. Once there are {STEPS_MIN} later steps, that pass "
+            "does not count",
+            f"{OWN_WORK_SHARE:.0%} of each step passes outside all phases, with GPUs below {BUSY_PERCENT:.0f}%; or "
+            f"{KNOWN_WORK_SHARE:.0%}, and stacks show the main thread in a function that prepares data or measures, by its "
+            f"name, in {SHARE_MIN:.0%} of all looks (possible); where it is mostly seen is named; not if that takes longer "
+            "and longer (E10), or ranks exchange gradients there (E06)",
+        ),
+        case(
+            "By times that the run logs",
+            f"they show {OWN_SHARE:.0%} (likely), also without the first of the run and of each epoch",
+        ),
+        case(
+            "From outside",
+            "bursts of work, and a loader that is busy (likely), or main threads that wait in "
+            f"{WAITS_SHARE:.0%} of all samples, though steps advance (possible)",
+            f"by the stacks of the main threads: they prepare data or wait for it in {DATA_SHARE:.0%} of all "
+            f"looks (likely), and begin {TIMES_MIN} times in {STACKS_SPAN_S:.0f} s, or {TIMES_LONG_MIN} times in up to "
+            f"{LONG_SPANS_S[-1]:.0f} s; or they are in a function that computes nothing in {BUSY_SHARE:.0%} (possible)",
+            f"a single main thread does that in {PRINTED_SHARE:.0%} of all looks, and prints or writes {PRINTS_MIN} losses in "
+            f"{PRINTED_SPAN_S:.0f} s (likely)",
+            f"without loader workers, the training process reads {bytes_text(int(READ_MIN_BYTES))}/s for "
+            f"{READS_SPAN_S:.0f} s, and {bytes_text(int(READ_PER_CPU_S))} for each second of its main thread's CPU time, and "
+            f"writes at most {COPIED:.0%} as much (possible)",
+            ALONE_TEXT,
+        ),
     ),
     hides=("E02", "E01", "E07", "D05", "B08"),
     hides_if=lambda finding: finding.confidence != "possible",

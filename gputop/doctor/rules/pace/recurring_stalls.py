@@ -31,7 +31,7 @@ from gputop.doctor.rules.pace.slowing import slows_down
 from gputop.doctor.rules.pace.steady_files import WRITTEN_MIN_BYTES, writes_all_the_time
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.renewed import begins_anew
-from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion, case
 from gputop.units import bytes_text
 
 STALLS_MIN = 3
@@ -151,37 +151,48 @@ E07 = Rule(
     window_s=3.0,
     every_s=RARELY_S,
     threshold=(
-        f"{STALLS_MIN} steps of {STALL_FACTOR:.0f} times the median that take {STALL_SHARE_MIN:.0%} of the time or more, at "
-        f"intervals of at least {PERIOD_MIN} steps that vary by less than {STALL_VARIATION:.0%}",
-        f"these are only possible for evaluations, and information if those take more than {EVALUATION_SHARE_MAX:.0%}, if each "
-        f"call of the model without gradients takes less than {PLAYS_SHARE:.1%} of a step, or if the loss starts over after "
-        "each; and none if the GPU works through more than half of each pause, by CUDA events",
-        f"{SAVES_MIN} checkpoints, {OFTEN_STEPS:g} steps apart or less on average, take {SHARE_MIN:.0%} of the time (likely "
-        f"from {SURE_SHARE:.0%})",
-        f"a main thread waits for files in {SHARE_MIN:.0%} of all samples, in a process that writes and hardly reads, while "
-        f"steps advance (likely from {SURE_SHARE:.0%})",
-        f"untracked, losses pause after about equally many steps for {SHARE_MIN:.0%} of the time, and the process writes to "
-        f"disk then and hardly otherwise (likely from {SURE_SHARE:.0%})",
-        f"{own_times.STALLS_MIN} printed times of a step are {own_times.STALL_FACTOR:g} times the median, take "
-        f"{own_times.STALL_SHARE:.0%} of all, and are at distances that vary by less than {own_times.STALL_VARIATION:.0%} "
-        f"(likely from {own_times.SHARE:.0%})",
-        "evaluations take longer than training, according to the run's own numbers; or, untracked, the pauses before their "
-        f"results take {PAUSES_SHARE:.0%} of the time (possible)",
-        f"from outside, by the stacks of the main threads: checkpoints take {PAUSE_SHARE:.0%} of all looks (likely from "
-        f"{PAUSE_SURE_SHARE:.0%}, if they last or {bytes_text(WRITTEN_SURE_BYTES)} a minute are written), or evaluations "
-        f"{EVALUATION_SHARE:.0%} to {EVALUATION_MAX_SHARE:.0%} (possible), repeatedly: "
-        f"{beside.TIMES_MIN} times in {beside.SPAN_S:.0f} s, or {beside.TIMES_LONG_MIN} times in up to "
-        f"{beside.LONG_SPANS_S[-1]:.0f} s",
-        f"or, untracked, calls of the model at a line at which no step is made, for {EVALUATION_SHARE:.0%} to "
-        f"{EVALUATION_MAX_SHARE:.0%} of {beside.LONG_SPANS_S[0]:.0f} s or more, {beside.TIMES_LONG_MIN} times, if several "
-        "steps are seen between some of them (possible)",
-        f"by the same stacks: other work that neither trains nor prepares data takes {PAUSE_SHARE:.0%} in pauses of several "
-        f"looks, or metrics, files, drawing, logging or garbage {beside.WORK_SHARE:.0%} in any (possible); of a policy, or in "
-        "an environment, only what it writes",
-        f"the same of a tracked run between its steps, of which {beside.WITHIN_SHARE:.0%} or less is outside their phases "
-        "(possible)",
-        f"a process of the run writes {bytes_text(int(WRITTEN_MIN_BYTES))}/s for {SPAN_S:.0f} s, and hardly reads, while steps "
-        "advance (possible)",
+        case(
+            "Long steps at regular intervals",
+            f"{STALLS_MIN} steps of {STALL_FACTOR:.0f} times the median that take {STALL_SHARE_MIN:.0%} of the time or more, "
+            f"at intervals of at least {PERIOD_MIN} steps that vary by less than {STALL_VARIATION:.0%}",
+            f"these are only possible for evaluations, and information if those take more than {EVALUATION_SHARE_MAX:.0%}, if "
+            f"each call of the model without gradients takes less than {PLAYS_SHARE:.1%} of a step, or if the loss starts "
+            "over after each; and none if the GPU works through more than half of each pause, by CUDA events",
+            f"{own_times.STALLS_MIN} printed times of a step are {own_times.STALL_FACTOR:g} times the median, take "
+            f"{own_times.STALL_SHARE:.0%} of all, and are at distances that vary by less than {own_times.STALL_VARIATION:.0%} "
+            f"(likely from {own_times.SHARE:.0%})",
+        ),
+        case(
+            "Checkpoints and files",
+            f"{SAVES_MIN} checkpoints, {OFTEN_STEPS:g} steps apart or less on average, take {SHARE_MIN:.0%} of the time "
+            f"(likely from {SURE_SHARE:.0%})",
+            f"a main thread waits for files in {SHARE_MIN:.0%} of all samples, in a process that writes and hardly reads, "
+            f"while steps advance (likely from {SURE_SHARE:.0%})",
+            f"untracked, losses pause after about equally many steps for {SHARE_MIN:.0%} of the time, and the process writes "
+            f"to disk then and hardly otherwise (likely from {SURE_SHARE:.0%})",
+            f"a process of the run writes {bytes_text(int(WRITTEN_MIN_BYTES))}/s for {SPAN_S:.0f} s, and hardly reads, while "
+            "steps advance (possible)",
+        ),
+        case(
+            "Evaluations",
+            "evaluations take longer than training, according to the run's own numbers; or, untracked, the pauses before "
+            f"their results take {PAUSES_SHARE:.0%} of the time (possible)",
+            f"untracked, calls of the model at a line at which no step is made, for {EVALUATION_SHARE:.0%} to "
+            f"{EVALUATION_MAX_SHARE:.0%} of {beside.LONG_SPANS_S[0]:.0f} s or more, {beside.TIMES_LONG_MIN} times, if several "
+            "steps are seen between some of them (possible)",
+        ),
+        case(
+            "From outside, by the stacks of the main threads",
+            f"checkpoints take {PAUSE_SHARE:.0%} of all looks (likely from "
+            f"{PAUSE_SURE_SHARE:.0%}, if they last or {bytes_text(WRITTEN_SURE_BYTES)} a minute are written), or evaluations "
+            f"{EVALUATION_SHARE:.0%} to {EVALUATION_MAX_SHARE:.0%} (possible), repeatedly: {beside.TIMES_MIN} times in "
+            f"{beside.SPAN_S:.0f} s, or {beside.TIMES_LONG_MIN} times in up to {beside.LONG_SPANS_S[-1]:.0f} s",
+            f"other work that neither trains nor prepares data takes {PAUSE_SHARE:.0%} in pauses of "
+            f"several looks, or metrics, files, drawing, logging or garbage {beside.WORK_SHARE:.0%} in any (possible); of a "
+            "policy, or in an environment, only what it writes",
+            f"the same of a tracked run between its steps, of which {beside.WITHIN_SHARE:.0%} or less is outside their phases "
+            "(possible)",
+        ),
     ),
     mechanism=(
         "A checkpoint, an evaluation, the end of an epoch, garbage collection or another program blocks the loop. "

@@ -18,7 +18,7 @@ from gputop.doctor.rules.support.culprit import TAKEN_TEXT, taken_from
 from gputop.doctor.rules.support.grown_part import GROWTH, MUCH, RISING, grown_part
 from gputop.doctor.rules.support.grown_part import SPAN_MIN_S as PART_SPAN_S
 from gputop.doctor.rules.support.policies import learns_policy
-from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion, case
 from gputop.doctor.rules.support.stages import STAGES_TEXT, grown_work, states_more_work
 from gputop.levels import STEP_TIME, Stretch, is_rate
 from gputop.snapshot import Rank
@@ -268,28 +268,43 @@ E10 = Rule(
     ),
     every_s=RARELY_S,
     threshold=(
-        f"over {SPAN_MIN_S:.0f} s or more ({VALUES_MIN} values of a throughput), a step takes {SLOWER:g} times as long in the "
-        f"last eighth of the run as in the first, and {SURE_SHARE:.0%} of all pairs of eighths rise; not if the samples per "
-        "second stay the same",
-        f"already over {SPAN_IF_CLEAR_S:.0f} or {SPAN_IF_MUCH_S:.0f} s of step times, if each eighth is slower than the "
-        f"previous one, by {SLOWER_OF_FEW:g} or {MUCH_SLOWER:g} times in all",
-        f"the same from {VALUES_FEW} values, {2 * PARTS} if it is {SLOWER_OF_VERY_FEW:g} times, or by the times of an "
-        f"untracked run's losses over {SPAN_IF_CLEAR_S:.0f} s: "
-        f"{SLOWER_OF_FEW:g} times, and all pairs if it is less than {MUCH_SLOWER:g} times",
-        f"either is {TAKEN_TEXT}, if the run logs rewards, or if it has logged {2 * PARTS_FEW} losses or a few more and the "
-        f"last part takes {MUCH_SLOWER:g} times as long as the first",
-        f"or a step takes {SLOWER:g} times as long, and in {RISING:.0%} of all pairs of eighths, the ratio of one phase, or of "
-        f"the time outside all, to the rest of the step rises, by {GROWTH:g} times over {PART_SPAN_S:.0f} s or {MUCH:g} times "
-        "(possible)",
-        f"or the time between the steps of a tracked run grows, which is not part of them: {SLOWER_OF_FEW:g} times over "
-        f"{SPAN_IF_CLEAR_S:.0f} s, and all pairs if it is less than {MUCH_SLOWER:g} times; and the steps themselves take less "
-        f"than {BETWEEN_SHARE:.0%} of the time (possible)",
-        f"or the run prints how long each epoch takes, these times grow by as much in {PARTS_FEW} to {PARTS} parts of them, "
-        f"and the second is not {TOTAL_FROM:g} times the first, as a time since the start would be",
-        "of an untracked run, either is possible unless its main thread is mostly seen in a function that computes nothing",
-        f"by its stacks: a function that computes nothing takes more of the looks in each third of {GROWTH_LOOKS_MIN} or more, "
-        f"by {GROWTH_MIN:.0%} in all, and {GROWN_SHARE:.0%} in the last (possible)",
-        STAGES_TEXT,
+        case(
+            "Steps take longer and longer",
+            f"over {SPAN_MIN_S:.0f} s or more ({VALUES_MIN} values of a throughput), a step takes {SLOWER:g} times as long in "
+            f"the last eighth of the run as in the first, and {SURE_SHARE:.0%} of all pairs of eighths rise; not if the "
+            "samples per second stay the same",
+            f"already over {SPAN_IF_CLEAR_S:.0f} or {SPAN_IF_MUCH_S:.0f} s of step times, if each eighth is slower than the "
+            f"previous one, by {SLOWER_OF_FEW:g} or {MUCH_SLOWER:g} times in all",
+            f"the same from {VALUES_FEW} values, {2 * PARTS} if it is {SLOWER_OF_VERY_FEW:g} times, or by the times of an "
+            f"untracked run's losses over {SPAN_IF_CLEAR_S:.0f} s: {SLOWER_OF_FEW:g} times, and all pairs if it is less than "
+            f"{MUCH_SLOWER:g} times",
+            f"either is {TAKEN_TEXT}, if the run logs rewards, or if it has logged {2 * PARTS_FEW} losses or a few more and "
+            f"the last part takes {MUCH_SLOWER:g} times as long as the first",
+        ),
+        case(
+            "A part of the step does",
+            f"a step takes {SLOWER:g} times as long, and in {RISING:.0%} of all pairs of eighths, the ratio of one phase, or "
+            f"of the time outside all, to the rest of the step rises, by {GROWTH:g} times over {PART_SPAN_S:.0f} s or "
+            f"{MUCH:g} times (possible)",
+            f"the time between the steps of a tracked run grows, which is not part of them: {SLOWER_OF_FEW:g} times over "
+            f"{SPAN_IF_CLEAR_S:.0f} s, and all pairs if it is less than {MUCH_SLOWER:g} times; and the steps themselves take "
+            f"less than {BETWEEN_SHARE:.0%} of the time (possible)",
+        ),
+        case(
+            "Whole epochs do",
+            f"the run prints how long each epoch takes, these times grow by as much in {PARTS_FEW} to {PARTS} parts of them, "
+            f"and the second is not {TOTAL_FROM:g} times the first, as a time since the start would be",
+        ),
+        case(
+            "An untracked run",
+            "of an untracked run, either is possible unless its main thread is mostly seen in a function that computes nothing",
+            f"by its stacks: a function that computes nothing takes more of the looks in each third of {GROWTH_LOOKS_MIN} or "
+            f"more, by {GROWTH_MIN:.0%} in all, and {GROWN_SHARE:.0%} in the last (possible)",
+        ),
+        case(
+            "Which changes do not count",
+            STAGES_TEXT,
+        ),
     ),
     estimated=True,
     mechanism="The script keeps something from each step and processes all of it in later steps.",

@@ -56,7 +56,7 @@ from gputop.doctor.rules.standstill.stalls import (
     standstills,
 )
 from gputop.doctor.rules.support import tracked
-from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion, case
 from gputop.snapshot import Process
 
 STOPPED_STATES = {"T": "a stop signal (Ctrl-Z, kill -STOP)", "t": "a debugger or a tracer (gdb, strace)"}
@@ -111,46 +111,67 @@ G01 = Rule(
     window_s=3.0,
     every_s=EVERY_SNAPSHOT,
     threshold=(
-        "a rank reports no step for 30 s or ten usual steps, outside evaluation, checkpoints and compilation, and the script "
-        "logs nothing any more (possible after a third of that, if one rank idles and all others wait for it)",
-        f"no rank reports anything for {QUIET_HOLD_S:.0f} s and {QUIET_STEPS:.0f} usual steps (possible)",
-        f"one rank evaluates or writes, and all others wait, for {LONG_PAUSE_S:.0f} s and {LONGER_THAN_PAUSES:.0f} times the "
-        "longest pause (possible)",
-        "a process is stopped and uses no CPU (certain; if a signal has stopped all of its run, only possible while another "
-        f"run uses its devices, and for {TURN_S:.0f} s, or {START_S:.0f} s while another training uses no device yet)",
-        f"NCCL's or torch's counts differ and have not changed for {collective_counts.STILL_S:.0f} s (certain)",
-        f"before the first step, ranks wait for {LIKELY_S:.0f} s for one that uses no CPU, disk or GPU (possible from "
-        f"{POSSIBLE_S:.0f} s), or all of them wait in different collectives (certain)",
-        f"from outside: a GPU shows {SPIN_PERCENT:.0f}% utilization at {SPIN_POWER_SHARE:.0%} of the power limit, or "
-        f"{FALLEN_SHARE:.0%} of the power at work, for {SPIN_HOLD_S:.0f} s (possible; likely while the GPUs and processes of "
-        "other ranks idle, no backward thread runs for as long, or no step is logged)",
-        "from outside: all ranks have connected and worked, and now use no CPU, disk or GPU, for "
-        f"{REST_HOLD_S:.0f} s and {LONGER_THAN_BEFORE:.0f} times the longest rest after which they resumed, or for "
-        f"{FED_HOLD_S:.0f} s if a process of the same user works on a GPU (possible; after {LOCK_HOLD_S:.0f} s if every main "
-        "thread waits for another thread)",
-        f"by the output of such a run, no step has ended for {STOOD_MIN_S:.0f} s and {LONGER_THAN_STEPS:.0f} times the longest "
-        f"step: also while a rank sleeps, or {WORKS_HOLD_S:.0f} s later while it works or waits for something else (possible; "
-        f"likely after {SURE_AFTER_S:.0f} s)",
-        "by /proc or the ranks' TCP connections, a rank may be behind, and all others wait for a thread: it is named, without "
-        f"output after {LOCK_HOLD_S:.0f} s, {REST_HOLD_S:.0f} s if none was seen to work, or {FED_HOLD_S:.0f} s if it works",
-        f"some ranks have connected and then waited for {IDLE_SPAN_S:.0f} s, while the others make steps (possible)",
-        f"for {STOOD_MIN_S:.0f} s and {UNREAD_HOLD_S:.0f} s more, a process waits until somebody reads what it prints (likely)",
-        f"a rank waits for a file lock of a rank that waits for a thread, for {STOOD_MIN_S:.0f} s and {CROSSED_HOLD_S:.0f} s "
-        "more (likely)",
-        f"no step ends, and for {DEADLOCK_HOLD_S:.0f} s every thread of a process waits for another one of the same process "
-        "(likely)",
-        "a single process that is no session makes no step, uses no CPU, disk or GPU, and waits for one thing for "
-        f"{OTHERS_HOLD_S:.0f} s more ({OWN_HOLD_S:.0f} s for a thread or program of its own, possible), or for input, or "
-        f"{FIRST_HOLD_S:.0f} s for loader workers that use no CPU, before its first step",
-        f"such a process was seen to train, and then at one line in every look at its stack, for {STOOD_MIN_S:.0f} s and "
-        f"{LONGER_THAN_BREAKS:.0f} times the longest break before: {OWN_HOLD_S:.0f} s more, unless it may wait for work "
-        "(possible)",
-        f"or {OTHERS_HOLD_S:.0f} s more if it waits there for a queue, a lock or the end of a thread while its other threads "
-        "wait, too, and it has no child process, or if it waits for the end of a process that waits until it reads from a pipe "
-        f"(likely after {SURE_AT_LINE_S:.0f} s at this line)",
-        "or if it was hardly seen to train, after the same time: in such a wait for a process (likely after "
-        f"{SURE_AT_LINE_S:.0f} s), or in such a wait for a queue, a lock or a thread without any time limit, if it has no "
-        "socket for connections (possible)",
+        case(
+            "A tracked rank reports nothing",
+            "a rank reports no step for 30 s or ten usual steps, outside evaluation, checkpoints and compilation, and the "
+            "script logs nothing any more (possible after a third of that, if one rank idles and all others wait for it)",
+            f"no rank reports anything for {QUIET_HOLD_S:.0f} s and {QUIET_STEPS:.0f} usual steps (possible)",
+            f"one rank evaluates or writes, and all others wait, for {LONG_PAUSE_S:.0f} s and {LONGER_THAN_PAUSES:.0f} times "
+            "the longest pause (possible)",
+            f"before the first step, ranks wait for {LIKELY_S:.0f} s for one that uses no CPU, disk or GPU (possible from "
+            f"{POSSIBLE_S:.0f} s), or all of them wait in different collectives (certain)",
+        ),
+        case(
+            "A process is stopped",
+            "a process is stopped and uses no CPU (certain; if a signal has stopped all of its run, only possible while "
+            f"another run uses its devices, and for {TURN_S:.0f} s, or {START_S:.0f} s while another training uses no device "
+            "yet)",
+        ),
+        case(
+            "Collectives differ",
+            f"NCCL's or torch's counts differ and have not changed for {collective_counts.STILL_S:.0f} s (certain)",
+        ),
+        case(
+            "From outside, GPUs spin or ranks rest",
+            f"a GPU shows {SPIN_PERCENT:.0f}% utilization at {SPIN_POWER_SHARE:.0%} of the power limit, or "
+            f"{FALLEN_SHARE:.0%} of the power at work, for {SPIN_HOLD_S:.0f} s (possible; likely while the GPUs and processes "
+            "of other ranks idle, no backward thread runs for as long, or no step is logged)",
+            f"all ranks have connected and worked, and now use no CPU, disk or GPU, for {REST_HOLD_S:.0f} s and "
+            f"{LONGER_THAN_BEFORE:.0f} times the longest rest after which they resumed, or for {FED_HOLD_S:.0f} s if a "
+            f"process of the same user works on a GPU (possible; after {LOCK_HOLD_S:.0f} s if every main thread waits for "
+            "another thread)",
+            f"by the output of such a run, no step has ended for {STOOD_MIN_S:.0f} s and {LONGER_THAN_STEPS:.0f} times the "
+            f"longest step: also while a rank sleeps, or {WORKS_HOLD_S:.0f} s later while it works or waits for something "
+            f"else (possible; likely after {SURE_AFTER_S:.0f} s)",
+            "by /proc or the ranks' TCP connections, a rank may be behind, and all others wait for a thread: it is named, "
+            f"without output after {LOCK_HOLD_S:.0f} s, {REST_HOLD_S:.0f} s if none was seen to work, or {FED_HOLD_S:.0f} s "
+            "if it works",
+            f"some ranks have connected and then waited for {IDLE_SPAN_S:.0f} s, while the others make steps (possible)",
+        ),
+        case(
+            "A process waits for a reader, a lock or itself",
+            f"for {STOOD_MIN_S:.0f} s and {UNREAD_HOLD_S:.0f} s more, a process waits until somebody reads what it prints "
+            "(likely)",
+            f"a rank waits for a file lock of a rank that waits for a thread, for {STOOD_MIN_S:.0f} s and "
+            f"{CROSSED_HOLD_S:.0f} s more (likely)",
+            f"no step ends, and for {DEADLOCK_HOLD_S:.0f} s every thread of a process waits for another one of the same "
+            "process (likely)",
+        ),
+        case(
+            "A single process waits",
+            "a single process that is no session makes no step, uses no CPU, disk or GPU, and waits for one thing for "
+            f"{OTHERS_HOLD_S:.0f} s more ({OWN_HOLD_S:.0f} s for a thread or program of its own, possible), or for input, or "
+            f"{FIRST_HOLD_S:.0f} s for loader workers that use no CPU, before its first step",
+            f"such a process was seen to train, and then at one line in every look at its stack, for {STOOD_MIN_S:.0f} s and "
+            f"{LONGER_THAN_BREAKS:.0f} times the longest break before: {OWN_HOLD_S:.0f} s more, unless it may wait for work "
+            "(possible)",
+            f"{OTHERS_HOLD_S:.0f} s more if it waits there for a queue, a lock or the end of a thread while its other threads "
+            "wait, too, and it has no child process, or if it waits for the end of a process that waits until it reads from "
+            f"a pipe (likely after {SURE_AT_LINE_S:.0f} s at this line)",
+            "if it was hardly seen to train, after the same time: in such a wait for a process (likely after "
+            f"{SURE_AT_LINE_S:.0f} s), or in such a wait for a queue, a lock or a thread without any time limit, if it has no "
+            "socket for connections (possible)",
+        ),
     ),
     hides=HANG_SYMPTOMS,
     mechanism=(

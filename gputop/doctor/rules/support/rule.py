@@ -60,6 +60,20 @@ Family = Literal[
 """What a rule is about, for people. Its folder may have another name: there, rules share computations."""
 
 
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One way in which a rule's cause shows, for a rule with so many conditions that nobody would read them as one list."""
+
+    name: str
+    """A heading: it has no full stop."""
+    conditions: tuple[str, ...]
+
+
+def case(name: str, *conditions: str) -> Case:
+    """Return a case: rules read better without a tuple in a tuple."""
+    return Case(name, conditions)
+
+
 def needs_tracking(need: str) -> bool:
     """Return whether an entry of ``Rule.needs`` is available only for a run that gputop tracks.
 
@@ -100,9 +114,9 @@ class Rule:
     """Ids of the texts in a log that its finding makes redundant."""
     estimated: bool = False
     """Whether its limits are estimates that nobody has measured on a GPU."""
-    threshold: str | tuple[str, ...]
-    """When it reports, in words and with its limits: one sentence, or several conditions and what limits them. The names of
-    texts come from ``doctor/logs/patterns``."""
+    threshold: str | tuple[str, ...] | tuple[Case, ...]
+    """When it reports, in words and with its limits: one sentence, or several conditions and what limits them, if they are many
+    then by cases. The names of texts come from ``doctor/logs/patterns``."""
     hides: tuple[str, ...] = ()
     """Ids of the rules whose findings it explains, in the same group or on the same device; or ``EVERYTHING``."""
     hides_in_logs: tuple[str, ...] = ()
@@ -130,9 +144,17 @@ class Rule:
             raise ValueError(f"Rule {self.id} needs hides_if and hides_when together.")
 
     @property
+    def cases(self) -> tuple[Case, ...]:
+        """The conditions of ``threshold`` by cases; those that have none are one case without a name."""
+        if isinstance(self.threshold, str):
+            return (Case("", (self.threshold,)),)
+        named = tuple(part for part in self.threshold if isinstance(part, Case))
+        return named or (Case("", tuple(part for part in self.threshold if isinstance(part, str))),)
+
+    @property
     def conditions(self) -> tuple[str, ...]:
-        """The parts of ``threshold``; a single one is the whole sentence."""
-        return (self.threshold,) if isinstance(self.threshold, str) else self.threshold
+        """All conditions of ``threshold``; a single one is the whole sentence."""
+        return tuple(condition for case in self.cases for condition in case.conditions)
 
     @property
     def without_tracking(self) -> Literal["whole", "part", "none"]:
