@@ -37,6 +37,11 @@ _BESIDE_A_RETURN = frozenset(
 )
 """What is logged next to an agent's return and is not one; rewards of preferences may move in any direction."""
 _OF_EPOCH = "_epoch"
+_SUMS = frozenset(("total", "tot", "overall", "joint"))
+_BONUS = re.compile(r"(?<!cross)(?<!cross[_ -])entropy")
+"""The entropy of a policy, which reinforcement learning adds to its loss: it says least of how the training goes."""
+_IN_A_GROUP = frozenset(("acc", "accuracy", "psnr", "ssim", "score", "scores", "reward", "lr", "norm", "weight"))
+"""What a group called after a loss may hold beside losses: ``GAN_loss/accuracy_fake``."""
 _SHORT = re.compile(r"(?:^|[^a-z])(?:nll|b?ce|(?:nt_?)?xent|cross_?entropy|ctc|rnn-?t|transducer|supcon)(?:$|[^a-z])")
 """What scripts call a loss of classification or of a language model; it counts where no metric has "loss" in its name."""
 _ERROR = re.compile(
@@ -70,11 +75,12 @@ def loss_metric(names: Iterable[str]) -> str | None:
     """
     known = set(names)
     own = next((name for name in LOSS_METRICS if name in known), None)
-    others = set(filter(names_a_loss, known)) or short_losses(known) or {name for name in known if "loss" in name.lower()}
+    others = set(filter(names_a_loss, known)) or short_losses(known) or set(filter(_says_loss, known))
     return own or min(
         others,
         key=lambda name: (
             not is_sum(name),
+            _BONUS.search(name.lower()) is not None,
             name.endswith(_OF_EPOCH),  # next to the same metric by steps: Lightning logs both
             not name.removeprefix(AUTOMATIC_PREFIX).startswith("loss/"),
             name,
@@ -90,7 +96,7 @@ def names_a_stage(metric: str) -> bool:
 
 def is_sum(loss: str) -> bool:
     """Return whether a loss is the sum of others, judging by its name: ``total_loss``, ``loss/train/total``."""
-    return "total" in _WORD.findall(loss.lower())
+    return not _SUMS.isdisjoint(_parts(loss))
 
 
 def beside(name: str) -> str:
@@ -149,4 +155,14 @@ def may_rise(loss: str) -> bool:
 
 def names_a_loss(metric: str) -> bool:
     """Return whether a metric is a training loss, judging by its name."""
-    return "loss" in metric.lower() and is_training_loss(metric)
+    return _says_loss(metric) and is_training_loss(metric)
+
+
+def _says_loss(metric: str) -> bool:
+    name = metric.lower()
+    last = name.rpartition("/")[2]
+    return "loss" in last or ("loss" in name and _IN_A_GROUP.isdisjoint(_parts(last)))
+
+
+def _parts(name: str) -> list[str]:
+    return _WORD.findall(name.lower())
