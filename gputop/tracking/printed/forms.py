@@ -27,6 +27,12 @@ _OF_SO_MANY = re.compile(
     r"(?<= = )(-?\d{1,15}(?:\.\d{1,15})?(?:e[+-]?\d{1,3})?%?|nan|-?inf) \* \d{1,15}(?=[,;]| \d{1,9}\.\d{1,9}s)", re.I
 )
 """Over how many samples CNTK's mean is: "loss = 0.77 * 60416"."""
+_OF_TF_CNN = re.compile(
+    rf"(?:^|[\s:|])(\d{{1,12}})\s{{1,9}}images/sec: [\d.]{{1,20}} \+/- [\d.]{{1,20}} \(jitter = [\d.]{{1,20}}\)"
+    rf"\s{{1,9}}({NUMBER})\s{{0,9}}$"
+)
+"""The step and the loss in TensorFlow's benchmarks, below the heading "Step Img/sec total_loss". With more numbers behind, the
+first may be an accuracy."""
 _COST_OF_EPOCH = re.compile(
     rf"(^\W{{0,9}}epoch:? 0\d{{1,6}},? )(?:avg[._]? ?)?cost"
     rf"(?= ?[:=]\s{{0,9}}{NUMBER}(?:$|[\s,;])(?!\s?(?:m?s|secs?|seconds|min|minutes|h|hours)\b))",
@@ -46,6 +52,12 @@ def of_darknet(line: str) -> Printed | None:
         loss, average, rate = map(float, found.group(2, 3, 4))
         return Printed({"loss": loss, "avg_loss": average, "lr": rate}, int(found[1]))
     return Printed() if "Region " in line and _LAYER_OF_DARKNET.search(line) is not None else None
+
+
+def of_tf_cnn(line: str) -> Printed | None:
+    """Return the values of a line of TensorFlow's benchmarks; None for any other line."""
+    found = _OF_TF_CNN.search(line) if "(jitter" in line else None
+    return Printed({"loss": float(found[2])}, int(found[1])) if found is not None else None
 
 
 def in_usual_form(line: str) -> str:

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from gputop.tracking.printed.counts import BAR, ENDLESS_BAR, counts, evaluation_of
-from gputop.tracking.printed.forms import in_usual_form, of_darknet
+from gputop.tracking.printed.forms import in_usual_form, of_darknet, of_tf_cnn
 from gputop.tracking.printed.names import (
     ALSO,
     ANY_MEASURED,
@@ -193,6 +193,8 @@ def parse(line: str) -> Printed | None:
     darknet = of_darknet(line)
     if darknet is not None:
         return darknet if darknet.metrics else None
+    if (benchmark := of_tf_cnn(line)) is not None:
+        return benchmark
     if not ANY_MEASURED.search(line):
         return None
     start, end = line.find("{"), line.rfind("}")
