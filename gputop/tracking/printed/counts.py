@@ -58,6 +58,8 @@ _BATCH = re.compile(
     re.IGNORECASE,
 )
 """A bracket may also be that of a date: "[2023/03/14]", "[03/14 09:26:53]". In fastai's bar, "<" is behind the time."""
+_BEHIND_EPOCH = re.compile(r"\]?\s?\((\d{1,12})/(\d{1,12})\)(?!\w)")
+"""The batches in parentheses behind those of the epoch: "Epoch:[1/2](100/5000)"."""
 EPOCH = re.compile(
     r"(?<![\w/])epochs?\s{0,20}[:=#]?\s{0,20}[\[(]?\s{0,20}"
     r"(\d{1,15}(?:\.\d{1,15})?)(?:\s{0,20}(?:/|of)\s{0,20}(\d{1,15}))?(?![\w%]|\.\d)",
@@ -71,6 +73,8 @@ _BATCH_OF_EPOCH = re.compile(
 )
 """A batch without the number of all of them, behind its epoch, as MXNet prints them: "Epoch[0] Batch [250]". A bare number may
 be the size of a batch: ``rising`` decides."""
+_SINCE_BATCH = re.compile(r"(?<=\bBatch )\[\d{1,12}-(\d{1,12})\]")
+"""The batches since the line before: "Epoch[0] Batch [230-250]"."""
 _SHORT_EPOCH = re.compile(
     r"(?<![\w/])ep\s?[:=#]?\s{0,3}(\d{1,9})(?:\s?/\s?(\d{1,9}))?(?=[\s|,:\]]{1,4}(?:it|iter|step|batch)[\s:=]{0,3}\[?\s{0,9}\d{1,12}\s?/)",
     re.IGNORECASE,
@@ -156,7 +160,12 @@ def counts(line: str, *, evaluation: bool) -> Printed:
     if step is not None:
         return replace(found, step=_whole(step[1]) * _THOUSANDS.get(step[2], 1), steps=_int(step[3]))
     if (batch := _BATCHES.search(line) or _BATCH.search(line)) is not None:
-        within = mmengine is None and not _OF_EPOCH.search(line, max(0, batch.start() - 20), batch.start())
+        is_epoch = _OF_EPOCH.search(line, max(0, batch.start() - 20), batch.start())
+        if is_epoch and (inner := _BEHIND_EPOCH.match(line, batch.end())) is not None:
+            return replace(found, step=int(inner[1]), steps=int(inner[2]), batch=True)
+        if is_epoch and (bar := BAR.search(line, batch.end())) is not None:
+            return replace(found, step=int(bar[1]), steps=int(bar[2]), bar=True)
+        within = mmengine is None and not is_epoch
         return replace(found, step=int(batch[1]), steps=int(batch[2]), batch=within)
     if (bar := BAR.search(line)) is not None:
         return replace(found, step=int(bar[1]), steps=int(bar[2]), bar=True, batch=line.startswith(")", bar.end()))
@@ -164,7 +173,7 @@ def counts(line: str, *, evaluation: bool) -> Printed:
         return replace(found, step=int(endless[1]), bar=True)
     if (clu := _OF_CLU.search(line)) is not None:
         return replace(found, step=int(clu[1]))
-    if epoch is not None and (alone := _BATCH_OF_EPOCH.search(line)) is not None:
+    if epoch is not None and (alone := _SINCE_BATCH.search(line) or _BATCH_OF_EPOCH.search(line)) is not None:
         return replace(found, step=int(alone[1]), batch=True)
     if not line.isascii() and (chinese := _IN_CHINESE.search(line)) is not None:
         return replace(found, step=int(chinese[1]))

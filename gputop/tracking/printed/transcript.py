@@ -37,6 +37,8 @@ _BEST = "best_"
 """Begins the name of the best value so far, which is none of a step."""
 NEARLY = 0.75
 """A line this far through an epoch may be the last one of it: scripts print every some batches (our choice)."""
+_FAR_EPOCH = 3
+"""From here on, the first epoch is that of another training, and no line of a rank that prints late (our choice)."""
 _GAP_MIN = 10
 """Lines of the Trainer are at least this many steps apart: with fewer, tqdm may only have skipped a drawing (our choice)."""
 _ESCAPED_RETURN = re.compile(r"(?<![A-Za-z])(?<![A-Za-z]:)(?<![A-Za-z] )(?<![A-Za-z]: )#015")
@@ -253,6 +255,8 @@ class Transcript:
             self._count_batches(step, printed.steps, int(epoch))
             return
         if last is not None and last.step is not None:
+            if self._starts_over():
+                self._highest_epoch = 0.0
             new_epoch = self._epoch != self._last_epoch
             again = step == last.step and self._is_later_epoch() and not printed.metrics.keys().isdisjoint(last.metrics)
             again = again and not self._is_reset
@@ -282,6 +286,12 @@ class Transcript:
             and highest == int(highest)
             and now == int(now)
         )
+
+    def _starts_over(self) -> bool:
+        """Return whether the first epoch of another training follows the newest of one that has come far."""
+        if self._epoch is None or self._highest_epoch is None:
+            return False
+        return self._epoch <= 1 and self._last_epoch == self._highest_epoch >= _FAR_EPOCH
 
     def _count_batches(self, batch: int, batches: int, epoch: int) -> None:
         if self._last_epoch is not None and epoch < self._last_epoch:  # another training, such as the next fold

@@ -379,3 +379,42 @@ def test_a_file_called_test_may_train() -> None:
 def test_a_score_next_to_its_best_is_that_of_now() -> None:
     assert metrics_of("best_acc: 0.9, acc: 0.8") == {"best_acc": 0.9, "acc": 0.8}
     assert metrics_of("max_acc: 0.9 acc: 0.8") == {"max_acc": 0.9, "acc": 0.8}
+
+
+def test_the_epoch_in_the_caption_of_a_bar_is_no_step() -> None:
+    caption = "Epoch: [9/40]:  91%|█████████▏| "
+    assert step_of(f"{caption}447/493 [01:03<00:06,  7.08it/s, Batch Loss: 2.5]") == (447, 493)
+    assert step_of("Epoch [9/40], loss: 2.5") == (9, 40)
+    steps = [step for step, _ in read(*(f"{caption}{batch}/493 [01:03<00:06, Batch Loss: 2.5]" for batch in (447, 448)))]
+    assert steps == [447, 448]
+
+
+def test_the_batch_stands_in_parentheses_behind_the_epoch() -> None:
+    line = "Epoch:[{}/2]({}/500) loss:2.5 lr:0.0002 epoch_Time:170.0min:"
+    assert step_of(line.format(1, 100)) == (100, 500)
+    assert [step for step, _ in read(*(line.format(*at) for at in ((1, 0), (1, 400), (2, 0), (2, 100))))] == [0, 400, 500, 600]
+
+
+def test_a_range_of_batches_ends_at_the_step() -> None:
+    lines = [f"Epoch[0] Batch [{at}-{at + 20}]\tSpeed: 90.1 samples/sec\tLoss={9 - at / 100}" for at in (0, 20, 40)]
+    assert [step for step, _ in read(*lines)] == [20, 40, 60]
+
+
+def test_benchmarks_of_tensorflow_print_step_and_loss_around_their_speed() -> None:
+    assert read(
+        "Step\tImg/sec\ttotal_loss",
+        "1\timages/sec: 55.5 +/- 0.0 (jitter = 0.0)\t8.264",
+        "10\timages/sec: 55.4 +/- 0.1 (jitter = 0.3)\t8.258",
+        "total images/sec: 55.3",
+    ) == [(1, {"loss": 8.264}), (10, {"loss": 8.258})]
+    assert metrics_of("10\timages/sec: 6.0 +/- 0.1 (jitter = 0.2)\t0.000\t0.000\t0.000") == {}
+
+
+def test_a_second_training_of_the_same_length_counts_on() -> None:
+    lines = [
+        line
+        for epochs in ((1, 2, 3), (1, 2, 3))
+        for epoch in epochs
+        for line in (f"Epoch {epoch}/3", f"100/100 [==============================] - 1s - loss: {2 - epoch / 10}")
+    ]
+    assert [step for step, _ in read(*lines)] == [100, 200, 300, 400, 500, 600]
